@@ -1,0 +1,80 @@
+"""Learn a Gaussian you only half see."""
+
+from typing import TYPE_CHECKING, Any
+
+from halfseen import metrics, planning, solvers
+from halfseen.data import PairMoments
+from halfseen.errors import (
+    ApproximationWarning,
+    AssumptionWarning,
+    ContradictionError,
+    ConvergenceWarning,
+    HalfseenError,
+    HalfseenWarning,
+    InputError,
+    NotIdentifiedError,
+    RarelyHitError,
+)
+from halfseen.gaussian import Gaussian
+from halfseen.missingness import (
+    DetectionLimits,
+    Interval,
+    Predicate,
+    Probability,
+    SelfCensoring,
+    Truncation,
+    Union,
+    at_least,
+    at_most,
+    between,
+    everything,
+)
+from halfseen.simulate import simulate
+from halfseen.solvers import Fit, Status, fit
+
+if TYPE_CHECKING:
+    from halfseen.estimators import CensoredGaussian
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ApproximationWarning",
+    "AssumptionWarning",
+    "CensoredGaussian",
+    "ContradictionError",
+    "ConvergenceWarning",
+    "DetectionLimits",
+    "Fit",
+    "Gaussian",
+    "HalfseenError",
+    "HalfseenWarning",
+    "InputError",
+    "Interval",
+    "NotIdentifiedError",
+    "PairMoments",
+    "Predicate",
+    "Probability",
+    "RarelyHitError",
+    "SelfCensoring",
+    "Status",
+    "Truncation",
+    "Union",
+    "at_least",
+    "at_most",
+    "between",
+    "everything",
+    "fit",
+    "metrics",
+    "planning",
+    "simulate",
+    "solvers",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # scikit-learn takes longer to import than all the rest, and only the estimator needs it.
+    if name == "CensoredGaussian":
+        from halfseen.estimators import CensoredGaussian
+
+        return CensoredGaussian
+    raise AttributeError(f"module 'halfseen' has no attribute {name!r}")

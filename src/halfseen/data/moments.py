@@ -1,0 +1,188 @@
+"""Moments of every pair of columns over the rows in which both are seen.
+
+They are all that ``truncation`` and ``pairwise`` need of the data: four masked matrix products
+``MᵀM, X₀ᵀM, (X₀∘X₀)ᵀM, X₀ᵀX₀``, done block by block, and exact to merge.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from halfseen.errors import InputError
+from halfseen.kernels.blocks import prepare_block
+from halfseen.parallel import map_in_order, single_blas_thread
+
+Floats = NDArray[np.float64]
+
+# Cells in a block: three work arrays of 8 MiB each per thread, large enough for BLAS to run at
+# full speed. It must not depend on the number of threads, or the sums would.
+BLOCK_CELLS = 2**20
+# Rows, spread over the table, from which the provisional location and scale are taken.
+PILOT_ROWS = 1024
+
+
+@dataclass(frozen=True)
+class PairMoments:
+    """Sums over the rows in which columns i and j are both seen.
+
+    Values enter as ``u = (x - shift) / scale``; scales are powers of two, so that changing them
+    rounds nothing.
+
+    Attributes
+    ----------
+    rows : int
+        Number of rows, with or without hidden cells.
+    counts : array of shape (d, d)
+        Number of rows in which i and j are seen.
+    first, second : arrays of shape (d, d)
+        Sums of u_i and of u_i² over those rows.
+    cross : array of shape (d, d)
+        Sum of u_i u_j over those rows.
+    shift, scale : arrays of shape (d,)
+    smallest, largest : arrays of shape (d,)
+        Extremes of the seen values of each column.
+    names : tuple of str
+        Names of the columns.
+
+    Examples
+    --------
+    >>> import numpy as np, halfseen as hs
+    >>> X = np.array([[1.0, 2.0], [3.0, np.nan], [5.0, 4.0]])
+    >>> whole = hs.PairMoments.from_array(X)
+    >>> halves = hs.PairMoments.from_array(X[:2]).merge(hs.PairMoments.from_array(X[2:]))
+    >>> whole.counts
+    array([[3., 2.],
+           [2., 2.]])
+    >>> bool(np.allclose(whole.means(), halves.means(), rtol=1e-12))
+    True
+    """
+
+    rows: int
+    counts: Floats
+    first: Floats
+    second: Floats
+    cross: Floats
+    shift: Floats
+    scale: Floats
+    smallest: Floats
+    largest: Floats
+    names: tuple[str, ...]
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return self.shift.size
+
+    @classmethod
+    def from_array(
+        cls,
+        X: NDArray[np.floating],
+        names: tuple[str, ...] | None = None,
+        n_jobs: int | None = None,
+    ) -> PairMoments:
+        """Read a table once, in row blocks."""
+        n, d = X.shape
+        shift, scale = _pilot(X)
+        inverse = 1.0 / scale
+        step = max(1, BLOCK_CELLS // d)
+
+        def block(start: int) -> tuple[Floats, ...]:
+            part = np.ascontiguousarray(X[start : start + step])
+            mask = np.empty(part.shape)
+            values = np.empty((len(part), 2 * d))
+            low, high = np.full(d, np.inf), np.full(d, -np.inf)
+            prepare_block(part, shift, inverse, mask, values, low, high)
+            u = values[:, :d]
+            sums = values.T @ mask
+            return mask.T @ mask, sums[:d], sums[d:], u.T @ u, low, high
+
+        totals = [np.zeros((d, d)) for _ in range(4)]
+        low, high = np.full(d, np.inf), np.full(d, -np.inf)
+        with single_blas_thread(), np.errstate(invalid="ignore", over="ignore"):
+            for *products, block_low, block_high in map_in_order(block, range(0, n, step), n_jobs):
+                for total, product in zip(totals, products, strict=True):
+                    total += product
+                np.minimum(low, block_low, out=low)
+                np.maximum(high, block_high, out=high)
+        names = names or tuple(f"x{i}" for i in range(d))
+        moments = cls(n, *totals, shift, scale, low, high, names)
+        moments._check_finite(X)
+        return moments
+
+    def merge(self, other: PairMoments) -> PairMoments:
+        """Moments of both tables together, in the units of this one."""
+        if other.width != self.width:
+            raise InputError(
+                f"tables to be merged must have the same columns: {self.width} and {other.width}."
+            )
+        if other.names != self.names:
+            wrong = next(p for p in zip(self.names, other.names, strict=True) if p[0] != p[1])
+            raise InputError(
+                "tables to be merged must have the same columns in the same order: "
+                f"{wrong[0]} stands where the other has {wrong[1]}."
+            )
+        # A column with nothing seen yet has no location of its own.
+        shift = np.where(np.diag(self.counts) > 0, self.shift, other.shift)
+        scale = np.where(np.diag(self.counts) > 0, self.scale, other.scale)
+        a, b = self._rebased(shift, scale), other._rebased(shift, scale)
+        return replace(
+            a,
+            rows=a.rows + b.rows,
+            counts=a.counts + b.counts,
+            first=a.first + b.first,
+            second=a.second + b.second,
+            cross=a.cross + b.cross,
+            smallest=np.minimum(a.smallest, b.smallest),
+            largest=np.maximum(a.largest, b.largest),
+        )
+
+    def _rebased(self, shift: Floats, scale: Floats) -> PairMoments:
+        if np.array_equal(shift, self.shift) and np.array_equal(scale, self.scale):
+            return self
+        # u' = r u + c with r = scale/scale', c = (shift - shift')/scale'
+        r, c = self.scale / scale, (self.shift - shift) / scale
+        ri, ci = r[:, None], c[:, None]
+        first = ri * self.first + ci * self.counts
+        second = ri**2 * self.second + 2.0 * ri * ci * self.first + ci**2 * self.counts
+        # Σ u'_i u'_j; `first` of the pair seen from j is its transpose
+        cross = ri * r * self.cross + ri * c * self.first + ci * first.T
+        return replace(
+            self, first=first, second=second, cross=cross, shift=shift, scale=scale
+        )
+
+    def means(self) -> Floats:
+        """Mean of the seen values of each column."""
+        return self.shift + self.scale * np.diag(self.first) / np.diag(self.counts)
+
+    def variances(self) -> Floats:
+        """Variance (divided by n) of the seen values of each column."""
+        n, s = np.diag(self.counts), np.diag(self.first)
+        return self.scale**2 * (np.diag(self.second) / n - (s / n) ** 2)
+
+    def _check_finite(self, X: NDArray[np.floating]) -> None:
+        infinite = np.isinf(self.smallest) | np.isinf(self.largest)
+        for column in np.flatnonzero(infinite & (np.diag(self.counts) > 0)):
+            rows = np.flatnonzero(np.isinf(X[:, column]))
+            raise InputError(
+                f"row {rows[0]}, column {self.names[column]}: the value is "
+                f"{X[rows[0], column]}; values must be finite, and NaN where they are hidden. "
+                "Input X contains infinity."
+            )
+
+
+def _pilot(X: NDArray[np.floating]) -> tuple[Floats, Floats]:
+    """Provisional location and scale of each column, from rows spread over the table."""
+    sample = np.asarray(X[:: max(1, len(X) // PILOT_ROWS)], dtype=float)
+    usable = np.isfinite(sample)
+    n = np.maximum(usable.sum(axis=0), 1)
+    # Scaled down first: neither the sum nor the squares of huge values may overflow.
+    largest = np.where(usable, np.abs(sample), 0.0).max(axis=0, initial=0.0)
+    unit = np.exp2(np.ceil(np.log2(np.where(largest > 0, largest, 1.0))))
+    sample = np.where(usable, sample, 0.0) / unit
+    mean = sample.sum(axis=0) / n
+    spread = np.sqrt((np.where(usable, sample - mean, 0.0) ** 2).sum(axis=0) / n) * unit
+    spread[~(spread > 0.0)] = 1.0
+    return mean * unit, np.exp2(np.round(np.log2(spread)))

@@ -1,0 +1,1 @@
+"""Compiled leaves: arrays in, arrays out, no objects."""

@@ -1,0 +1,30 @@
+"""One pass over a block of rows: mask, standardised values, their squares, and the extremes."""
+
+import math
+
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def prepare_block(X, shift, inverse_scale, mask, values, low, high):
+    """Fill ``mask`` and ``values = [u | u²]`` with u = (x − shift)/scale, 0 where hidden.
+
+    ``low`` and ``high`` are lowered and raised to the extremes of the seen values.
+    """
+    rows, d = X.shape
+    for r in range(rows):
+        for i in range(d):
+            x = float(X[r, i])
+            if math.isnan(x):
+                mask[r, i] = 0.0
+                values[r, i] = 0.0
+                values[r, d + i] = 0.0
+            else:
+                u = (x - shift[i]) * inverse_scale[i]
+                mask[r, i] = 1.0
+                values[r, i] = u
+                values[r, d + i] = u * u
+                if x < low[i]:
+                    low[i] = x
+                if x > high[i]:
+                    high[i] = x

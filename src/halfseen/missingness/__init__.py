@@ -1,0 +1,36 @@
+"""What hides a value: sets in which it is shown, and models of whole rows."""
+
+from halfseen.missingness.base import ColumnRule, Missingness
+from halfseen.missingness.detection_limits import DetectionLimits
+from halfseen.missingness.regions import Box
+from halfseen.missingness.self_censoring import SelfCensoring
+from halfseen.missingness.sets import (
+    Interval,
+    Predicate,
+    Probability,
+    SeenSet,
+    Union,
+    at_least,
+    at_most,
+    between,
+    everything,
+)
+from halfseen.missingness.truncation import Truncation
+
+__all__ = [
+    "Box",
+    "ColumnRule",
+    "DetectionLimits",
+    "Interval",
+    "Missingness",
+    "Predicate",
+    "Probability",
+    "SeenSet",
+    "SelfCensoring",
+    "Truncation",
+    "Union",
+    "at_least",
+    "at_most",
+    "between",
+    "everything",
+]

@@ -1,0 +1,139 @@
+"""What every missingness model can do."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from halfseen.errors import ContradictionError, InputError
+from halfseen.missingness.regions import Box
+from halfseen.missingness.sets import SeenSet
+
+Floats = NDArray[np.float64]
+Generator = np.random.Generator
+
+
+@dataclass(frozen=True)
+class ColumnRule:
+    """The rule of one column: one set for all rows, or an interval for each group of rows.
+
+    Attributes
+    ----------
+    seen_set : SeenSet or None
+        The set of every row; None where it differs by row.
+    lower, upper : array of shape (groups,)
+        The interval of each group, where it differs by row; empty otherwise.
+    group : integer array of shape (n,) or None
+        The group that each row belongs to.
+    """
+
+    seen_set: SeenSet | None
+    lower: Floats
+    upper: Floats
+    group: NDArray[np.intp] | None
+
+    @classmethod
+    def of_set(cls, seen_set: SeenSet) -> ColumnRule:
+        """Rule that is the same in every row."""
+        return cls(seen_set, np.empty(0), np.empty(0), None)
+
+
+class Missingness(ABC):
+    """A rule that says which coordinates of a row are shown: the paper's ``𝕊``."""
+
+    @property
+    @abstractmethod
+    def width(self) -> int | None:
+        """Number of columns the rule is for; None where it fits any number."""
+
+    @abstractmethod
+    def seen(self, Y: ArrayLike, random_state: int | Generator | None = None) -> NDArray[np.bool_]:
+        """Mask of the coordinates of ``Y`` that are shown."""
+
+    @abstractmethod
+    def hidden_region(self, X: ArrayLike) -> Box:
+        """Where the hidden cells of ``X`` can be."""
+
+    @abstractmethod
+    def check(self, X: Floats, names: Sequence[str]) -> None:
+        """Raise a ``ContradictionError`` if ``X`` shows what the rule would hide."""
+
+    def check_width(self, width: int) -> None:
+        """Raise an ``InputError`` unless the rule fits tables of ``width`` columns."""
+        if self.width is not None and self.width != width:
+            raise InputError(
+                f"{type(self).__name__} is for {self.width} columns, but the data have {width}."
+            )
+
+
+class ColumnwiseMissingness(Missingness):
+    """Each cell is shown or hidden by its own value alone: self-censoring in the wide sense."""
+
+    @abstractmethod
+    def column_rule(self, column: int) -> ColumnRule:
+        """Return the rule of one column."""
+
+    @property
+    @abstractmethod
+    def varies_by_row(self) -> bool:
+        """Whether the sets differ from row to row."""
+
+    @abstractmethod
+    def cell_set(self, row: int, column: int) -> SeenSet:
+        """Return the set in which one cell is shown."""
+
+    @abstractmethod
+    def shown_probability(self, Y: Floats) -> Floats:
+        """Probability that each cell of ``Y`` is shown."""
+
+    def seen(self, Y: ArrayLike, random_state: int | Generator | None = None) -> NDArray[np.bool_]:
+        """Mask of the coordinates of ``Y`` that are shown.
+
+        Parameters
+        ----------
+        Y : array-like of shape (n, d)
+            Complete rows.
+        random_state : int, Generator or None
+            Used by ``Probability`` sets alone.
+        """
+        Y = np.atleast_2d(np.asarray(Y, dtype=float))
+        self.check_width(Y.shape[1])
+        shown = self.shown_probability(Y)
+        chance = (shown > 0.0) & (shown < 1.0)
+        mask = shown >= 1.0
+        if chance.any():
+            rng = np.random.default_rng(random_state)
+            mask |= chance & (rng.random(Y.shape) < shown)
+        return mask
+
+    def hidden_region(self, X: ArrayLike) -> Box:
+        """Box of the complements of the seen-sets, for the cells of ``X`` that are NaN."""
+        X = np.atleast_2d(np.asarray(X, dtype=float))
+        self.check_width(X.shape[1])
+        return Box(np.isnan(X), lambda row, column: ~self.cell_set(row, column))
+
+    def check(self, X: Floats, names: Sequence[str]) -> None:
+        """Raise a ``ContradictionError`` naming the first seen value outside its own seen-set."""
+        for column in range(X.shape[1]):
+            self.check_column(X[:, column], column, names[column])
+
+    def check_column(self, values: Floats, column: int, name: str) -> None:
+        """Do so for one column, whose hidden values are NaN."""
+        wrong = np.flatnonzero(self.contradictions(values, column))
+        if wrong.size:
+            row = int(wrong[0])
+            more = "" if wrong.size == 1 else f" ({wrong.size} such values in this column)"
+            raise ContradictionError(
+                f"row {row}, column {name}: the value {values[row]:.12g} is seen, but the rule "
+                f"shows only {self.cell_set(row, column)!r}{more}. Correct the rule, or set the "
+                "value to NaN if it was not really seen."
+            )
+
+    @abstractmethod
+    def contradictions(self, values: Floats, column: int) -> NDArray[np.bool_]:
+        """Mask of the values of a column (NaN where hidden) that lie outside their sets."""
+

@@ -1,0 +1,237 @@
+"""Turning a set into something that can be integrated over.
+
+Intervals stay as they are. The ends of a ``Predicate`` are found by a scan and bisection. A
+``Probability`` becomes quadrature nodes, with panels that end at its jumps.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from halfseen.errors import ApproximationWarning, ContradictionError
+from halfseen.missingness.sets import Predicate, Probability, SeenSet
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.intp]
+
+# The scan is uniform in asinh of the distance from the centre: about a thousandth of the spread
+# apart where the data are, coarser far out.
+SCAN_POINTS = 2**14
+# Bisections that bring two neighbours of the scan to the last bit of a double.
+BISECTIONS = 60
+# More pieces than this in one set suggest a function that oscillates faster than the scan.
+MANY_PIECES = SCAN_POINTS // 64
+# A probability that changes by more than this between neighbours, however close, has a jump there.
+SMALLEST_JUMP = 1e-3
+NODES_PER_PANEL = 16
+# Panels of half a spread at the centre, a quarter longer with each step outwards.
+PANEL_WIDTH, PANEL_GROWTH = 0.5, 1.25
+
+
+@dataclass(frozen=True)
+class SetTable:
+    """Sets ready for integration, as ragged arrays.
+
+    Set k has the intervals ``start[k] : start[k + 1]``, some of which may be empty, or the quadrature
+    nodes ``node_start[k] : node_start[k + 1]``, with weights that include the probability of being
+    seen, and of being hidden.
+    """
+
+    start: Integers
+    lower: Floats
+    upper: Floats
+    node_start: Integers
+    node: Floats
+    weight: Floats
+    hidden_weight: Floats
+
+    def __len__(self) -> int:
+        return self.start.size - 1
+
+    @property
+    def is_intervals(self) -> bool:
+        """Whether every set is a union of intervals."""
+        return self.node.size == 0
+
+    @property
+    def is_whole_line(self) -> bool:
+        """Whether no set leaves anything out."""
+        rest = self.complement()
+        return self.is_intervals and not (rest.lower < rest.upper).any()
+
+    def standardised(self, centre: float, scale: float) -> SetTable:
+        """Return the same sets in units ``(x - centre) / scale``."""
+        return replace(
+            self,
+            lower=(self.lower - centre) / scale,
+            upper=(self.upper - centre) / scale,
+            node=(self.node - centre) / scale,
+            weight=self.weight / scale,
+            hidden_weight=self.hidden_weight / scale,
+        )
+
+    def complement(self) -> SetTable:
+        """Return what each set leaves of the line; some intervals of it may be empty."""
+        if not self.is_intervals:
+            return replace(self, weight=self.hidden_weight, hidden_weight=self.weight)
+        # (−∞, l₁), (u₁, l₂), …, (u_m, ∞)
+        return replace(
+            self,
+            start=self.start + np.arange(self.start.size),
+            lower=np.insert(self.upper, self.start[:-1], -np.inf),
+            upper=np.insert(self.lower, self.start[1:], np.inf),
+        )
+
+    def take(self, chosen: NDArray[np.intp]) -> SetTable:
+        """Return some of the sets."""
+        pieces, nodes = _ranges(self.start, chosen), _ranges(self.node_start, chosen)
+        return SetTable(
+            starts(np.diff(self.start)[chosen]),
+            self.lower[pieces],
+            self.upper[pieces],
+            starts(np.diff(self.node_start)[chosen]),
+            self.node[nodes],
+            self.weight[nodes],
+            self.hidden_weight[nodes],
+        )
+
+    @staticmethod
+    def join(tables: Sequence[SetTable]) -> SetTable:
+        """Return all sets of several tables, in order."""
+        return SetTable(
+            starts(np.concatenate([np.diff(t.start) for t in tables])),
+            np.concatenate([t.lower for t in tables]),
+            np.concatenate([t.upper for t in tables]),
+            starts(np.concatenate([np.diff(t.node_start) for t in tables])),
+            np.concatenate([t.node for t in tables]),
+            np.concatenate([t.weight for t in tables]),
+            np.concatenate([t.hidden_weight for t in tables]),
+        )
+
+
+def starts(sizes: ArrayLike) -> Integers:
+    """Offsets of ragged pieces of the given sizes: 0, n₁, n₁ + n₂, …"""
+    return np.concatenate([[0], np.cumsum(np.asarray(sizes, dtype=np.intp))]).astype(np.intp)
+
+
+def _ranges(start: Integers, chosen: Integers) -> Integers:
+    """Positions of the chosen ragged pieces, one after the other."""
+    sizes = (start[1:] - start[:-1])[chosen]
+    offsets = starts(sizes)
+    return np.arange(offsets[-1]) + np.repeat(start[:-1][chosen] - offsets[:-1], sizes)
+
+
+def one_interval_each(lower: Floats, upper: Floats) -> SetTable:
+    """Sets of one interval each."""
+    return _with_pieces(np.arange(lower.size + 1), lower, upper)
+
+
+def union_of_intervals(lower: Floats, upper: Floats) -> SetTable:
+    """One set, the union of the given intervals."""
+    return _with_pieces(np.array([0, lower.size]), lower, upper)
+
+
+def _with_pieces(start: NDArray[np.integer], lower: Floats, upper: Floats) -> SetTable:
+    none = np.empty(0)
+    no_nodes = np.zeros(start.size, dtype=np.intp)
+    return SetTable(start.astype(np.intp), lower, upper, no_nodes, none, none, none)
+
+
+def set_of_nodes(node: Floats, weight: Floats, hidden_weight: Floats) -> SetTable:
+    """One set, known at quadrature nodes."""
+    none = np.empty(0)
+    start = np.array([0, node.size], dtype=np.intp)
+    return SetTable(np.zeros(2, dtype=np.intp), none, none, start, node, weight, hidden_weight)
+
+
+def resolve(seen_set: SeenSet, centre: float, spread: float, reach: float) -> SetTable:
+    """Describe ``seen_set`` for integration.
+
+    Parameters
+    ----------
+    seen_set : SeenSet
+    centre, spread : float
+        Location and scale of the seen values.
+    reach : float
+        How far from the centre, in spreads, mass can lie.
+    """
+    if seen_set.pieces is not None:
+        return union_of_intervals(
+            np.array([p.lower for p in seen_set.pieces]),
+            np.array([p.upper for p in seen_set.pieces]),
+        )
+    edge = np.arcsinh(reach)
+    grid = centre + spread * np.sinh(np.linspace(-edge, edge, SCAN_POINTS))
+    shown = seen_set.probability(grid)
+    if isinstance(seen_set, Predicate):
+        return _intervals_of(seen_set, grid, shown)
+    assert isinstance(seen_set, Probability)
+    return _nodes_of(seen_set, grid, shown, centre, spread, reach)
+
+
+def _intervals_of(seen_set: SeenSet, grid: Floats, shown: Floats) -> SetTable:
+    changes = np.flatnonzero(shown[1:] != shown[:-1])
+    if changes.size == 0 and shown[0] == 0.0:
+        raise ContradictionError(
+            f"{seen_set!r} holds none of {grid.size} values between {grid[0]:.4g} and "
+            f"{grid[-1]:.4g}. Its pieces may be too narrow to be found; state them as intervals."
+        )
+    if changes.size > MANY_PIECES:
+        warnings.warn(
+            f"{seen_set!r} changes {changes.size} times between {grid[0]:.4g} and {grid[-1]:.4g}; "
+            "pieces narrower than the scan can have been missed. State them as intervals, or use "
+            'method="truncation_psgd", which asks the function alone.',
+            ApproximationWarning,
+            stacklevel=2,
+        )
+    cuts = _bisect(seen_set, grid[changes], grid[changes + 1])
+    # Beyond the scan the set goes on as it was at its end.
+    ends = [-np.inf] if shown[0] else []
+    ends = np.concatenate([ends, cuts, [np.inf] if shown[-1] else []])
+    return union_of_intervals(ends[0::2].copy(), ends[1::2].copy())
+
+
+def _nodes_of(
+    seen_set: SeenSet, grid: Floats, shown: Floats, centre: float, spread: float, reach: float
+) -> SetTable:
+    steep = np.flatnonzero(np.abs(np.diff(shown)) > SMALLEST_JUMP)
+    jumps = _bisect(seen_set, grid[steep], grid[steep + 1])
+    # A steep but continuous place is smooth at the last bit; a jump is not.
+    step = np.maximum(np.abs(jumps), spread) * 1e-9
+    real = np.abs(seen_set.probability(jumps + step) - seen_set.probability(jumps - step))
+    jumps = jumps[real > 0.5 * SMALLEST_JUMP]
+    panels = 1 + int(np.log1p(reach * (PANEL_GROWTH - 1.0) / PANEL_WIDTH) / np.log(PANEL_GROWTH))
+    out = PANEL_WIDTH * (PANEL_GROWTH ** np.arange(panels + 1) - 1.0) / (PANEL_GROWTH - 1.0)
+    edges = centre + spread * np.concatenate([-out[:0:-1], out])
+    edges = np.unique(np.concatenate([edges, jumps]))
+    node, weight = composite_rule(edges, NODES_PER_PANEL)
+    probability = seen_set.probability(node)
+    return set_of_nodes(node, weight * probability, weight * (1.0 - probability))
+
+
+def composite_rule(edges: Floats, nodes_per_panel: int) -> tuple[Floats, Floats]:
+    """Gauss-Legendre nodes and weights on each panel between neighbouring ``edges``."""
+    x, w = np.polynomial.legendre.leggauss(nodes_per_panel)
+    half = 0.5 * np.diff(edges)[:, None]
+    middle = 0.5 * (edges[1:] + edges[:-1])[:, None]
+    return (middle + half * x).ravel(), (half * w).ravel()
+
+
+def _bisect(seen_set: SeenSet, left: Floats, right: Floats) -> Floats:
+    """Bring pairs of points together around the greater change of probability between them."""
+    left, right = left.copy(), right.copy()
+    if left.size == 0:
+        return left
+    at_left, at_right = seen_set.probability(left), seen_set.probability(right)
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (left + right)
+        at_middle = seen_set.probability(middle)
+        go_left = np.abs(at_middle - at_left) > np.abs(at_right - at_middle)
+        right, at_right = np.where(go_left, middle, right), np.where(go_left, at_middle, at_right)
+        left, at_left = np.where(go_left, left, middle), np.where(go_left, at_left, at_middle)
+    return 0.5 * (left + right)

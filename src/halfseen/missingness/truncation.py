@@ -1,0 +1,96 @@
+"""Truncation: a row is shown whole or not at all (Daskalakis et al. 2018)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from halfseen.errors import ContradictionError, InputError
+from halfseen.missingness.base import Floats, Generator, Missingness
+from halfseen.missingness.regions import Box
+
+
+class Truncation(Missingness):
+    """A row is shown iff it lies in a set, known through a membership function.
+
+    Hidden rows may stand in the data as rows of NaN, or be absent: the estimate does not use
+    them.
+
+    Parameters
+    ----------
+    contains : callable
+        Takes rows of shape (m, d), returns m booleans.
+    width : int, optional
+        Number of columns, to be checked against the data.
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> disc = hs.Truncation(lambda Y: (Y**2).sum(axis=1) < 4)
+    >>> disc.seen([[0.0, 1.0], [2.0, 1.0]])
+    array([[ True,  True],
+           [False, False]])
+    """
+
+    def __init__(
+        self, contains: Callable[[Floats], ArrayLike], width: int | None = None
+    ) -> None:
+        if not callable(contains):
+            raise InputError(f"Truncation takes a function of rows; got {contains!r}.")
+        self._contains = contains
+        self._width = width
+
+    @property
+    def width(self) -> int | None:
+        """Number of columns, where it was stated."""
+        return self._width
+
+    def contains(self, Y: Floats) -> NDArray[np.bool_]:
+        """Ask the function, and check its answer."""
+        answer = np.asarray(self._contains(Y))
+        if answer.shape != (len(Y),) or not np.isin(answer, (0, 1)).all():
+            raise InputError(
+                f"the membership function must answer True or False for each of {len(Y)} rows; "
+                f"it returned shape {answer.shape}, dtype {answer.dtype}."
+            )
+        return answer.astype(bool)
+
+    def seen(self, Y: ArrayLike, random_state: int | Generator | None = None) -> NDArray[np.bool_]:
+        """Mask that is True on whole rows."""
+        Y = np.atleast_2d(np.asarray(Y, dtype=float))
+        self.check_width(Y.shape[1])
+        return np.repeat(self.contains(Y)[:, None], Y.shape[1], axis=1)
+
+    def hidden_region(self, X: ArrayLike) -> Box:
+        """Refused: the complement of an arbitrary set is neither a box nor a polyhedron."""
+        raise InputError(
+            "Truncation knows its set only through a membership function, so the region of a "
+            "hidden row cannot be described. State the rule by column (SelfCensoring) if it has "
+            "that form."
+        )
+
+    def check(self, X: Floats, names: Sequence[str]) -> None:
+        """Raise a ``ContradictionError`` for a half-seen row or a seen row outside the set."""
+        hidden = np.isnan(X)
+        whole = ~hidden.any(axis=1)
+        partly = ~whole & ~hidden.all(axis=1)
+        if partly.any():
+            row = int(np.flatnonzero(partly)[0])
+            name = names[int(np.flatnonzero(hidden[row])[0])]
+            raise ContradictionError(
+                f"row {row} is seen in part (column {name} is NaN), but Truncation shows a row "
+                "whole or not at all. Use SelfCensoring or DetectionLimits for cells."
+            )
+        rows = np.flatnonzero(whole)
+        outside = rows[~self.contains(X[rows])] if rows.size else rows
+        if outside.size:
+            row = int(outside[0])
+            raise ContradictionError(
+                f"row {row} is seen, but the membership function says that it would not be "
+                f"({outside.size} such rows). Correct the function or remove the rows."
+            )
+
+    def __repr__(self) -> str:
+        return f"Truncation({getattr(self._contains, '__name__', 'function')})"

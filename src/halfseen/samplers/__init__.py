@@ -1,0 +1,1 @@
+"""Samplers of Gaussians restricted to sets."""

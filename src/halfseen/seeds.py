@@ -1,0 +1,31 @@
+"""Random generators keyed by a seed and a place, so that threads and blocks never change a draw."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from halfseen.errors import InputError
+
+RandomState = int | np.random.Generator | np.random.RandomState | None
+
+
+def seed_of(random_state: RandomState) -> int:
+    """Return a whole-number seed; a fresh one for None, the next one of a generator."""
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**63))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
+    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
+        if random_state < 0:
+            raise InputError(f"random_state must be at least 0; got {random_state}.")
+        return int(random_state)
+    raise InputError(
+        f"random_state must be a whole number, a NumPy generator or None; got {random_state!r}."
+    )
+
+
+def keyed_generator(seed: int, *place: int) -> np.random.Generator:
+    """Return the generator of one place (a row block, a pair, a sweep) under a seed."""
+    return np.random.default_rng([seed, *place])

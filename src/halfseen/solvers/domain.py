@@ -1,0 +1,187 @@
+"""The bounded domain in which the truth must lie, given how much of it is seen.
+
+If a set holds a share α of a Gaussian N(μ, Σ), then the mean m and covariance C of what is seen obey,
+in any dimension and for any set,
+
+    ‖m − μ‖_Σ <= h(α),      v(α) Σ ⪯ C ⪯ V(α) Σ.
+
+Along any direction the seen part has density φ(t)w(t) with 0 <= w <= 1 and ∫φw = α, so each bound is
+reached by the one-dimensional w that is best for it: a tail for h, a centred interval for v, two tails
+for V. These are Lemma 6 of Daskalakis et al. (2018) with sharp constants instead of O(·). In natural
+parameters (ν, T) the domain is convex: ν'T⁻¹ν <= h² is a matrix-fractional constraint.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+
+Floats = NDArray[np.float64]
+
+# α is halved before the bounds are taken: the share, mean and covariance that are seen are
+# themselves estimates.
+SHARE_SLACK = 0.5
+# An estimate within this of the edge, relative to the size of the domain, is said to lie on it.
+EDGE_TOLERANCE = 1e-5
+
+
+def _density(t: Floats) -> Floats:
+    return np.exp(-0.5 * t * t) / np.sqrt(2.0 * np.pi)
+
+
+def mean_reach(alpha: ArrayLike) -> Floats:
+    """h(α): how far the mean of a share α can be from the mean, in standard deviations."""
+    alpha = np.asarray(alpha, dtype=float)
+    return _density(ndtri(alpha)) / alpha
+
+
+def least_variance(alpha: ArrayLike) -> Floats:
+    """v(α): variance of a standard normal on the centred interval of mass α."""
+    alpha = np.asarray(alpha, dtype=float)
+    t = ndtri(0.5 + 0.5 * alpha)
+    with np.errstate(invalid="ignore"):
+        exact = 1.0 - 2.0 * np.where(np.isinf(t), 0.0, t * _density(t)) / alpha
+    # Small intervals are uniform, and 1 − … would cancel: (width)²/12 with width α√(2π).
+    return np.where(alpha < 1e-3, alpha**2 * np.pi / 6.0, exact)
+
+
+def greatest_variance(alpha: ArrayLike) -> Floats:
+    """V(α): variance of a standard normal on the two tails of mass α."""
+    alpha = np.asarray(alpha, dtype=float)
+    t = ndtri(1.0 - 0.5 * alpha)
+    return 1.0 + 2.0 * t * _density(t) / alpha
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Domains of a batch of problems, each in coordinates centred at its seen mean.
+
+    Attributes
+    ----------
+    precision : array of shape (batch, k, k)
+        C⁻¹, the inverse of the seen covariance.
+    least, greatest : arrays of shape (batch,)
+        v(α) and V(α): T lies between ``least · C⁻¹`` and ``greatest · C⁻¹``.
+    reach : array of shape (batch,)
+        h(α): ν'T⁻¹ν is at most ``reach²``.
+    """
+
+    precision: Floats
+    least: Floats
+    greatest: Floats
+    reach: Floats
+
+    @classmethod
+    def around(cls, precision: Floats, alpha: ArrayLike) -> Domain:
+        """Domain around seen moments, when a share ``alpha`` is seen."""
+        share = SHARE_SLACK * np.broadcast_to(np.asarray(alpha, dtype=float), len(precision))
+        return cls(precision, least_variance(share), greatest_variance(share), mean_reach(share))
+
+    def take(self, problems: NDArray[np.intp]) -> Domain:
+        """Return the domains of some of the problems."""
+        return Domain(
+            self.precision[problems],
+            self.least[problems],
+            self.greatest[problems],
+            self.reach[problems],
+        )
+
+    def start(self) -> Floats:
+        """Natural parameters of the seen moments themselves, inside every domain."""
+        batch, k, _ = self.precision.shape
+        return np.concatenate([np.zeros((batch, k)), pack(self.precision)], axis=1)
+
+    def matrices(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
+        """Matrices, affine in θ, that are all positive definite inside the domain."""
+        k = self.precision.shape[1]
+        nu, T = theta[:, :k], unpack(theta[:, k:], k)
+        bordered = np.zeros((len(theta), k + 1, k + 1))
+        bordered[:, 0, 0] = self.reach**2
+        bordered[:, 0, 1:] = bordered[:, 1:, 0] = nu
+        bordered[:, 1:, 1:] = T
+        return (
+            T - self.least[:, None, None] * self.precision,
+            self.greatest[:, None, None] * self.precision - T,
+            bordered,
+        )
+
+    def barrier(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
+        """−Σ log det of the matrices, with gradient and Hessian; inf outside the domain."""
+        batch, p = theta.shape
+        k = self.precision.shape[1]
+        f, g, H = np.zeros(batch), np.zeros((batch, p)), np.zeros((batch, p, p))
+        inside = np.ones(batch, dtype=bool)
+        for A, slopes in zip(self.matrices(theta), _slopes(k), strict=True):
+            inside &= np.linalg.eigvalsh(A)[:, 0] > 0.0
+            safe = np.where(inside[:, None, None], A, np.eye(A.shape[1]))
+            # ∂ log det A = tr(A⁻¹ A_m), ∂² log det A = −tr(A⁻¹ A_m A⁻¹ A_n)
+            steps = np.einsum("bij,mjk->bmik", np.linalg.inv(safe), slopes)
+            f -= np.linalg.slogdet(safe)[1]
+            g -= np.einsum("bmii->bm", steps)
+            H += np.einsum("bmij,bnji->bmn", steps, steps)
+        f[~inside] = np.inf
+        return f, g, H
+
+    def on_edge(self, theta: Floats) -> NDArray[np.bool_]:
+        """Whether each θ lies on the edge of its domain."""
+        low, high, bordered = self.matrices(theta)
+        k = self.precision.shape[1]
+        # In units of C⁻¹, so that the answer does not depend on the units of the data.
+        scale = np.linalg.inv(np.linalg.cholesky(self.precision))
+        spans = self.greatest - self.least
+        nearest = np.full(len(theta), np.inf)
+        for A in (low, high):
+            relative = scale @ A @ scale.transpose(0, 2, 1)
+            margin = np.linalg.eigvalsh(relative)[:, 0]
+            limit = np.minimum(spans, self.least) if A is low else spans
+            nearest = np.minimum(nearest, margin / limit)
+        nu, T = theta[:, :k], bordered[:, 1:, 1:]
+        length = np.einsum("bi,bi->b", nu, np.linalg.solve(T, nu[:, :, None])[:, :, 0])
+        nearest = np.minimum(nearest, 1.0 - length / self.reach**2)
+        return nearest < EDGE_TOLERANCE
+
+    def project(self, nu: Floats, T: Floats) -> tuple[Floats, Floats]:
+        """Bring one point (ν, T) of the first problem back into its domain.
+
+        T is brought between its bounds in the eigenbasis relative to C⁻¹, then ν is shortened.
+        """
+        L = np.linalg.cholesky(self.precision[0])
+        inverse = np.linalg.inv(L)
+        values, vectors = np.linalg.eigh(inverse @ (0.5 * (T + T.T)) @ inverse.T)
+        values = np.clip(values, self.least[0], self.greatest[0])
+        T = L @ (vectors * values) @ vectors.T @ L.T
+        length = np.sqrt(nu @ np.linalg.solve(T, nu))
+        return nu * min(1.0, self.reach[0] / max(length, 1e-300)), T
+
+
+def pack(T: Floats) -> Floats:
+    """Upper triangle of each symmetric matrix, row by row."""
+    k = T.shape[-1]
+    i, j = np.triu_indices(k)
+    return T[..., i, j]
+
+
+def unpack(packed: Floats, k: int) -> Floats:
+    """Inverse of ``pack``."""
+    T = np.empty((*packed.shape[:-1], k, k))
+    i, j = np.triu_indices(k)
+    T[..., i, j] = packed
+    T[..., j, i] = packed
+    return T
+
+
+@cache
+def _slopes(k: int) -> tuple[Floats, Floats, Floats]:
+    """Derivatives of the three matrices in each component of θ."""
+    p = k + k * (k + 1) // 2
+    low = np.zeros((p, k, k))
+    low[k:] = unpack(np.eye(p - k), k)
+    bordered = np.zeros((p, k + 1, k + 1))
+    for i in range(k):
+        bordered[i, 0, i + 1] = bordered[i, i + 1, 0] = 1.0
+    bordered[k:, 1:, 1:] = low[k:]
+    return low, -low, bordered

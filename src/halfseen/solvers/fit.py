@@ -1,0 +1,117 @@
+"""One door to every solver."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from halfseen.errors import ConvergenceWarning, InputError
+from halfseen.missingness.base import ColumnwiseMissingness, Missingness
+from halfseen.missingness.truncation import Truncation
+from halfseen.seeds import RandomState
+from halfseen.solvers.pairwise import pairwise
+from halfseen.solvers.result import Fit, Status
+from halfseen.solvers.truncated_sgd import truncated_sgd
+from halfseen.solvers.truncation import truncation
+from halfseen.solvers.truncation_psgd import truncation_psgd
+
+# Which solvers each kind of rule allows, the highest rung first: "auto" takes that one.
+_COLUMNWISE: dict[str, Callable[..., Fit]] = {
+    "pairwise": pairwise,
+    "truncation": truncation,
+    "truncation_psgd": truncation_psgd,
+}
+_WHOLE_ROWS: dict[str, Callable[..., Fit]] = {"truncated_sgd": truncated_sgd}
+METHODS = ("auto", *_COLUMNWISE, *_WHOLE_ROWS)
+_RANDOM = ("truncation_psgd", "truncated_sgd")
+_THREADED = ("pairwise", "truncation", "truncation_psgd")
+
+
+def fit(
+    X: Any,
+    missingness: Missingness | None = None,
+    method: str = "auto",
+    *,
+    random_state: RandomState = None,
+    progress: bool = False,
+    n_jobs: int | None = None,
+    **options: Any,
+) -> Fit:
+    """Learn the Gaussian behind a table with hidden values.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d), data frame, or PairMoments
+        NaN where a value is hidden.
+    missingness : SelfCensoring, DetectionLimits or Truncation, optional
+        What hides a value. None: nothing does, and NaN is missing at random.
+    method : {"auto", "pairwise", "truncation", "truncation_psgd", "truncated_sgd"}
+        "auto" takes the sharpest that the rule allows: ``pairwise`` for rules by column,
+        ``truncated_sgd`` for ``Truncation``, ``truncation`` where no rule is stated. ``pairwise``
+        believes that a hidden cell was hidden by the rule; ``truncation`` does not.
+    random_state : int, Generator or None
+        Seed of the methods that sample.
+    progress : bool
+        Whether to show a bar, for methods that iterate.
+    n_jobs : int or None
+        Threads; None for all cores. The answer does not depend on it.
+    **options
+        Further arguments of the method's own function in ``halfseen.solvers``.
+
+    Returns
+    -------
+    Fit
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> truth = hs.Gaussian([1.0, 2.0], [[1.0, 0.6], [0.6, 1.0]])
+    >>> rule = hs.DetectionLimits(lower=[1.0, 1.5])
+    >>> fit = hs.fit(hs.simulate(truth, rule, 10_000), rule)
+    >>> fit.method, fit.status.name
+    ('pairwise', 'CONVERGED')
+    >>> bool(hs.metrics.mahalanobis_error(fit.mean, truth) < 0.05)
+    True
+    """
+    if missingness is not None and not isinstance(missingness, Missingness):
+        raise InputError(
+            "missingness must be a rule such as SelfCensoring(...), DetectionLimits(...) or "
+            f"Truncation(...); got {missingness!r}."
+        )
+    solver = _choose(method, missingness)
+    name = solver.__name__
+    if name in _RANDOM:
+        options.update(random_state=random_state, progress=progress)
+    if name in _THREADED:
+        options.update(n_jobs=n_jobs)
+    try:
+        result = solver(X, missingness, **options)
+    except TypeError as error:
+        if "unexpected keyword argument" in str(error):
+            raise InputError(f"method {name!r} does not take this option: {error}.") from None
+        raise
+    if result.status in (Status.ON_DOMAIN_EDGE, Status.NOT_CONVERGED):
+        details = " ".join(note.text for note in result.notes if note.status is result.status)
+        warnings.warn(f"{result.status.value} {details}", ConvergenceWarning, stacklevel=2)
+    return result
+
+
+def _choose(method: str, missingness: Missingness | None) -> Callable[..., Fit]:
+    if method not in METHODS:
+        raise InputError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
+    if isinstance(missingness, Truncation):
+        allowed = _WHOLE_ROWS
+    elif missingness is None or isinstance(missingness, ColumnwiseMissingness):
+        allowed = _COLUMNWISE
+    else:
+        raise InputError(f"no method here handles a rule of type {type(missingness).__name__}.")
+    if method == "auto":
+        # With no rule stated, who is hidden says nothing.
+        return truncation if missingness is None else next(iter(allowed.values()))
+    if method not in allowed:
+        raise InputError(
+            f"method {method!r} does not fit a {type(missingness).__name__} rule; for it, choose "
+            f"{' or '.join(allowed)}."
+        )
+    return allowed[method]

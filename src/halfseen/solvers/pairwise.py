@@ -1,0 +1,76 @@
+"""``pairwise``: seen values and who is hidden, two columns at a time."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from halfseen.errors import AssumptionWarning
+from halfseen.missingness.base import Missingness
+from halfseen.parallel import single_blas_thread
+from halfseen.solvers.assemble import EIGENVALUE_FLOOR
+from halfseen.solvers.columns import censored_marginals, truncated_marginals
+from halfseen.solvers.correlations import solve_pairs
+from halfseen.solvers.prepare import prepare
+from halfseen.solvers.result import Fit, name_some
+from halfseen.solvers.truncation import finish
+
+
+def pairwise(
+    X: Any,
+    missingness: Missingness | None = None,
+    *,
+    eigenvalue_floor: float = EIGENVALUE_FLOOR,
+    n_jobs: int | None = None,
+) -> Fit:
+    """Learn a Gaussian from the seen values and from which cells are hidden.
+
+    Each column is a censored one-dimensional problem; each pair then has one correlation, from the
+    values where both are seen and the 2×2 table of seen and hidden elsewhere. It is a likelihood of
+    coarsened data, and costs no more than ``truncation``. It believes that a hidden cell was hidden
+    by the rule; use ``truncation`` where cells are missing for other reasons too.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d), data frame, or PairMoments
+        NaN where a value is hidden.
+    missingness : SelfCensoring or DetectionLimits, optional
+        What hides a value. Hidden cells of a column that is always shown are taken to be missing
+        at random.
+    eigenvalue_floor : float
+        Smallest eigenvalue of the assembled correlation matrix.
+    n_jobs : int or None
+        Threads; None for all cores. The answer does not depend on it.
+
+    Returns
+    -------
+    Fit
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> truth = hs.Gaussian([0.0, 0.0], [[1.0, 0.5], [0.5, 1.0]])
+    >>> rule = hs.DetectionLimits(lower=0.0)
+    >>> fit = hs.solvers.pairwise(hs.simulate(truth, rule, 20_000), rule)
+    >>> bool(abs(fit.mean).max() < 0.03)
+    True
+    """
+    data = prepare(X, missingness, "pairwise", n_jobs)
+    ignorable = [
+        name
+        for name, column in zip(data.names, data.columns.items, strict=True)
+        if column.ignorable
+    ]
+    if missingness is not None and ignorable:
+        warnings.warn(
+            "cells are hidden where the rule shows every value, in column "
+            f"{name_some(ignorable)}; they are taken to be missing at random. State what hides "
+            "them, if something does.",
+            AssumptionWarning,
+            stacklevel=2,
+        )
+    with single_blas_thread():
+        start = truncated_marginals(data.columns)
+        marginals = censored_marginals(data.columns, start)
+        pairs = solve_pairs(data.moments, data.columns, marginals, True, data.mask, n_jobs)
+        return finish(data, marginals, pairs, "pairwise", eigenvalue_floor, {})

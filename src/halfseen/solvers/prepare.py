@@ -1,0 +1,133 @@
+"""What ``truncation``, ``pairwise`` and ``truncation_psgd`` do first: read, check, describe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from halfseen.data.moments import PairMoments
+from halfseen.data.table import read_table
+from halfseen.errors import ContradictionError, InputError, NotIdentifiedError
+from halfseen.missingness.base import ColumnwiseMissingness, Missingness
+from halfseen.missingness.self_censoring import SelfCensoring
+from halfseen.missingness.sets import Interval, everything
+from halfseen.solvers.columns import Columns, prepare_columns
+from halfseen.solvers.result import Note, Status, name_some
+
+# Fewer joint rows than this leave a correlation with a standard error of a third or more.
+FEW_JOINT_ROWS = 10
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A table that was read and checked."""
+
+    moments: PairMoments
+    columns: Columns
+    missingness: ColumnwiseMissingness
+    mask: NDArray[np.bool_] | None
+    values: NDArray[np.floating] | None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return self.moments.names
+
+
+def prepare(
+    X: Any, missingness: Missingness | None, method: str, n_jobs: int | None = None
+) -> Prepared:
+    """Read a table (or moments that were collected before) and check it against the rule."""
+    rule = SelfCensoring(everything) if missingness is None else missingness
+    if not isinstance(rule, ColumnwiseMissingness):
+        raise InputError(
+            f"{method} needs a rule that hides each cell by its own value (SelfCensoring, "
+            f"DetectionLimits); got {type(rule).__name__}."
+        )
+    if isinstance(X, PairMoments):
+        if rule.varies_by_row:
+            raise InputError(
+                "limits that differ by row need the rows themselves, but moments were passed. "
+                "Call fit with the table."
+            )
+        rule.check_width(X.width)
+        _check_extremes(X, rule)
+        _check_pairs(X)
+        return Prepared(X, prepare_columns(X, rule), rule, None, None)
+    values, names = read_table(X)
+    rule.check_width(values.shape[1])
+    moments = PairMoments.from_array(values, names, n_jobs)
+    suspects = _suspect_columns(moments, rule)
+    if suspects.size:
+        _check_values(values, rule, moments.names, suspects)
+    mask = ~np.isnan(values) if rule.varies_by_row else None
+    columns = prepare_columns(moments, rule, mask)
+    _check_pairs(moments)
+    return Prepared(moments, columns, rule, mask, values)
+
+
+def _suspect_columns(moments: PairMoments, rule: ColumnwiseMissingness) -> NDArray[np.intp]:
+    """Columns whose extremes do not already show that every seen value lies in its set."""
+    if rule.varies_by_row:
+        return np.arange(moments.width)
+    fine = np.zeros(moments.width, dtype=bool)
+    for i in range(moments.width):
+        seen_set = rule.column_rule(i).seen_set
+        if isinstance(seen_set, Interval) and moments.counts[i, i] > 0:
+            fine[i] = seen_set.contains([moments.smallest[i], moments.largest[i]]).all()
+    return np.flatnonzero(~fine & (np.diag(moments.counts) > 0))
+
+
+def _check_values(
+    values: NDArray[np.floating],
+    rule: ColumnwiseMissingness,
+    names: tuple[str, ...],
+    columns: NDArray[np.intp],
+) -> None:
+    for i in columns:
+        rule.check_column(np.asarray(values[:, i], dtype=float), int(i), names[i])
+
+
+def _check_extremes(moments: PairMoments, rule: ColumnwiseMissingness) -> None:
+    for i in _suspect_columns(moments, rule):
+        seen_set = rule.column_rule(i).seen_set
+        assert seen_set is not None
+        for value in (moments.smallest[i], moments.largest[i]):
+            if not seen_set.contains(value):
+                raise ContradictionError(
+                    f"column {moments.names[i]}: the value {value:.12g} was seen, but the rule "
+                    f"shows only {seen_set!r}. Correct the rule or the data."
+                )
+
+
+def _check_pairs(moments: PairMoments) -> None:
+    i, j = np.triu_indices(moments.width, 1)
+    never = np.flatnonzero(moments.counts[i, j] == 0)
+    if never.size:
+        pairs = [f"{moments.names[i[k]]} and {moments.names[j[k]]}" for k in never]
+        raise NotIdentifiedError(
+            f"never seen together in a row: {name_some(pairs)}. Their correlation cannot be "
+            "learned from seen values; leave one column of the pair out, or add rows."
+        )
+
+
+def joint_row_notes(moments: PairMoments) -> list[Note]:
+    """Note for pairs that are seen together in very few rows."""
+    i, j = np.triu_indices(moments.width, 1)
+    counts = moments.counts[i, j]
+    few = np.flatnonzero(counts < FEW_JOINT_ROWS)
+    if few.size == 0:
+        return []
+    few = few[np.argsort(counts[few], kind="stable")]
+    pairs = [f"{moments.names[i[k]]} ~ {moments.names[j[k]]} ({counts[k]:.0f})" for k in few]
+    text = f"Seen together in fewer than {FEW_JOINT_ROWS} rows: {name_some(pairs)}."
+    return [Note(Status.TOO_FEW_JOINT_ROWS, text)]
+
+
+def pair_names(names: tuple[str, ...], chosen: NDArray[np.bool_]) -> list[str]:
+    """Names of the pairs i < j that are marked."""
+    i, j = np.triu_indices(len(names), 1)
+    return [f"{names[i[k]]} ~ {names[j[k]]}" for k in np.flatnonzero(chosen)]

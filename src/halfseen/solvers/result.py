@@ -1,0 +1,154 @@
+"""What a solver returns: the Gaussian, how it went in a sentence, and what to know about it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from halfseen.gaussian import Gaussian
+
+
+class Status(enum.Enum):
+    """How a fit ended, from best to worst. The value is a sentence for people."""
+
+    CONVERGED = "The estimate is the optimum of its objective, inside the domain."
+    PROJECTED = (
+        "The pairs did not fit together to a positive definite covariance; the nearest one was "
+        "taken. More rows would help."
+    )
+    TOO_FEW_JOINT_ROWS = (
+        "Some pairs of columns are seen together in so few rows that their correlation is hardly "
+        "known."
+    )
+    ON_DOMAIN_EDGE = (
+        "Part of the estimate lies on the edge of the domain that the seen share allows: the data "
+        "do not determine it. More rows, or a method that uses the hidden cells too, would help."
+    )
+    NOT_CONVERGED = "The solver stopped at its limit of steps before its objective settled."
+
+    @property
+    def severity(self) -> int:
+        """0 for the best, growing."""
+        return list(Status).index(self)
+
+
+@dataclass(frozen=True)
+class Note:
+    """One thing to know about a fit: its kind, and a sentence that names columns."""
+
+    status: Status
+    text: str
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What was learned from a table with hidden values.
+
+    Attributes
+    ----------
+    gaussian : Gaussian
+        The recovered distribution.
+    method : str
+        Which solver ran.
+    status : Status
+        How it ended; the most serious of the notes.
+    notes : tuple of Note
+        What to know, each with the columns concerned.
+    names : tuple of str
+        Names of the columns.
+    rows : int
+        Number of rows in the data.
+    seen_share : array of shape (d,)
+        Share of the cells of each column that are seen.
+    history : mapping
+        What the solver recorded on its way.
+    """
+
+    gaussian: Gaussian
+    method: str
+    names: tuple[str, ...]
+    rows: int
+    seen_share: NDArray[np.float64]
+    notes: tuple[Note, ...] = ()
+    history: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def status(self) -> Status:
+        """The most serious of the notes, or ``CONVERGED``."""
+        return max(
+            (note.status for note in self.notes),
+            key=lambda status: status.severity,
+            default=Status.CONVERGED,
+        )
+
+    @property
+    def mean(self) -> NDArray[np.float64]:
+        """Recovered mean."""
+        return self.gaussian.mean
+
+    @property
+    def covariance(self) -> NDArray[np.float64]:
+        """Recovered covariance."""
+        return self.gaussian.covariance
+
+    @property
+    def correlation(self) -> NDArray[np.float64]:
+        """Recovered correlation matrix."""
+        return self.gaussian.correlation
+
+    def summary(self, most_columns: int = 40) -> str:
+        """Return a table of what was learned, in 80 columns of text."""
+        title = f"Gaussian of {len(self.names)} columns from {self.rows} rows"
+        lines = [title, f"method: {self.method}", f"status: {self.status.name.lower()}"]
+        lines += [f"  {line}" for line in _wrapped(self.status.value)]
+        for note in self.notes:
+            lines += [f"  - {line}" for line in _wrapped(note.text)]
+        lines += ["", f"{'column':<30} {'seen':>7} {'mean':>14} {'std. dev.':>14}", "-" * 68]
+        deviations = self.gaussian.standard_deviations
+        for i, name in enumerate(self.names[:most_columns]):
+            shown = name if len(name) <= 30 else name[:29] + "…"
+            lines.append(
+                f"{shown:<30} {self.seen_share[i]:>7.1%} {self.mean[i]:>14.6g} "
+                f"{deviations[i]:>14.6g}"
+            )
+        if len(self.names) > most_columns:
+            lines.append(f"… and {len(self.names) - most_columns} more columns")
+        return "\n".join(lines + self._strongest_correlations())
+
+    def _strongest_correlations(self, most: int = 8) -> list[str]:
+        d = len(self.names)
+        if d < 2:
+            return []
+        i, j = np.triu_indices(d, 1)
+        r = self.correlation[i, j]
+        order = np.argsort(-np.abs(r), kind="stable")[:most]
+        head = "correlations" if len(r) <= most else f"the {most} strongest correlations"
+        pairs = [f"{self.names[i[k]]} ~ {self.names[j[k]]}" for k in order]
+        pairs = [p if len(p) <= 58 else p[:57] + "…" for p in pairs]
+        return ["", head, "-" * 68] + [
+            f"{pair:<58} {r[k]:>9.3f}" for pair, k in zip(pairs, order, strict=True)
+        ]
+
+    def __repr__(self) -> str:
+        return (
+            f"Fit(method={self.method!r}, status={self.status.name}, columns={len(self.names)}, "
+            f"rows={self.rows})"
+        )
+
+
+def _wrapped(text: str, width: int = 74) -> list[str]:
+    import textwrap
+
+    return textwrap.wrap(text, width)
+
+
+def name_some(items: list[str], most: int = 3) -> str:
+    """Join a few names, and say how many more there are."""
+    shown = ", ".join(items[:most])
+    return shown if len(items) <= most else f"{shown} and {len(items) - most} more"

@@ -1,0 +1,156 @@
+"""``truncation_psgd``: the paper's Algorithm 1, ``Truncation_PSGD``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from halfseen.errors import InputError
+from halfseen.gaussian import Gaussian
+from halfseen.missingness.base import Missingness
+from halfseen.missingness.sets import Probability, SeenSet
+from halfseen.parallel import map_in_order, single_blas_thread
+from halfseen.seeds import RandomState, seed_of
+from halfseen.solvers.assemble import EIGENVALUE_FLOOR, assemble
+from halfseen.solvers.loop import progress_bar
+from halfseen.solvers.prepare import Prepared, joint_row_notes, prepare
+from halfseen.solvers.result import Fit, Note, Status
+from halfseen.solvers.truncated_sgd import ACCURACY, REPEATS, Floats, learn_truncated
+
+
+def truncation_psgd(
+    X: Any,
+    missingness: Missingness | None = None,
+    *,
+    accuracy: float = ACCURACY,
+    repeats: int = REPEATS,
+    eigenvalue_floor: float = EIGENVALUE_FLOOR,
+    random_state: RandomState = None,
+    progress: bool = False,
+    n_jobs: int | None = None,
+) -> Fit:
+    """Learn a Gaussian from seen values by the paper's Algorithm 1.
+
+    A univariate truncated problem for each column gives μ̂_i and Σ̂_ii (lines 1 and 2), a bivariate one
+    for each pair gives Σ̂^{ij}_12 (lines 3 to 5), both by projected SGD with nothing but membership
+    queries. It works for every kind of set; ``truncation`` solves the same problems exactly.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d) or data frame
+        NaN where a value is hidden.
+    missingness : SelfCensoring or DetectionLimits with the same limits in every row
+    accuracy : float
+        Monte-Carlo error of each problem, as a share of its statistical error.
+    repeats : int
+        Independent runs of each problem, for boosting.
+    eigenvalue_floor : float
+        Smallest eigenvalue of the assembled correlation matrix.
+    random_state : int, Generator or None
+    progress : bool
+        Whether to show a bar.
+    n_jobs : int or None
+        Threads; None for all cores. The answer does not depend on it.
+
+    Returns
+    -------
+    Fit
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> truth = hs.Gaussian([0.0, 0.0], [[1.0, 0.5], [0.5, 1.0]])
+    >>> rule = hs.SelfCensoring(hs.at_least(-0.5))
+    >>> X = hs.simulate(truth, rule, 3000)
+    >>> fit = hs.solvers.truncation_psgd(X, rule, random_state=0)
+    >>> bool(abs(fit.correlation[0, 1] - 0.5) < 0.2)
+    True
+    """
+    data = prepare(X, missingness, "truncation_psgd", n_jobs)
+    if data.values is None:
+        raise InputError("truncation_psgd samples rows, so it needs the table, not its moments.")
+    if data.missingness.varies_by_row:
+        raise InputError(
+            "truncation_psgd needs one set for each column, but the limits differ by row. Use "
+            'method="truncation" or "pairwise", which allow that.'
+        )
+    seed = seed_of(random_state)
+    d = len(data.names)
+    problems = [(i,) for i in range(d)] + [(i, j) for i in range(d) for j in range(i + 1, d)]
+
+    def learn(columns: tuple[int, ...]) -> tuple[Gaussian, list[Note], dict[str, Any]]:
+        return _learn(data, columns, accuracy, repeats, seed)
+
+    answers = []
+    with single_blas_thread(), progress_bar("truncation_psgd", len(problems), progress) as advance:
+        for answer in map_in_order(learn, problems, n_jobs):
+            answers.append(answer)
+            advance()
+    mean = np.array([float(g.mean[0]) for g, _, _ in answers[:d]])
+    deviation = np.array([float(g.standard_deviations[0]) for g, _, _ in answers[:d]])
+    i, j = np.triu_indices(d, 1)
+    covariances = np.array([float(g.covariance[0, 1]) for g, _, _ in answers[d:]])
+    rho = covariances / (deviation[i] * deviation[j])
+    covariance, before, projected = assemble(deviation, rho, eigenvalue_floor)
+    notes = joint_row_notes(data.moments) + [note for _, found, _ in answers for note in found]
+    if projected:
+        notes.append(Note(Status.PROJECTED, Status.PROJECTED.value))
+    history = {
+        "seed": seed,
+        "disagreement": [history["disagreement"] for _, _, history in answers],
+        "covariance_before_projection": before,
+    }
+    return Fit(
+        Gaussian(mean, covariance),
+        "truncation_psgd",
+        data.names,
+        data.moments.rows,
+        data.columns.share,
+        tuple(notes),
+        history,
+    )
+
+
+def _learn(
+    data: Prepared, columns: tuple[int, ...], accuracy: float, repeats: int, seed: int
+) -> tuple[Gaussian, list[Note], dict[str, Any]]:
+    """Solve one univariate or bivariate truncated problem."""
+    assert data.values is not None
+    part = np.asarray(data.values[:, list(columns)], dtype=float)
+    rows = part[~np.isnan(part).any(axis=1)]
+    sets = [data.missingness.cell_set(0, column) for column in columns]
+    return learn_truncated(
+        rows,
+        _product_oracle(sets),
+        len(rows) / len(part),
+        tuple(data.names[column] for column in columns),
+        accuracy=accuracy,
+        repeats=repeats,
+        seed=seed,
+        # Distinct for every problem: (i, i) for a column, (i, j) for a pair.
+        place=(columns[0], columns[-1]),
+    )
+
+
+def _product_oracle(
+    sets: list[SeenSet],
+) -> Callable[[Floats, np.random.Generator], NDArray[np.bool_]]:
+    """Membership of S_i × S_j; a coin is thrown where a value is shown only sometimes."""
+    if any(isinstance(seen_set, Probability) for seen_set in sets):
+
+        def accept(Y: Floats, rng: np.random.Generator) -> NDArray[np.bool_]:
+            shown = np.prod([s.probability(Y[:, k]) for k, s in enumerate(sets)], axis=0)
+            return rng.random(len(Y)) < shown
+
+    else:
+
+        def accept(Y: Floats, rng: np.random.Generator) -> NDArray[np.bool_]:
+            inside = sets[0].contains(Y[:, 0])
+            for k, seen_set in enumerate(sets[1:], start=1):
+                inside &= seen_set.contains(Y[:, k])
+            return inside
+
+    return accept
