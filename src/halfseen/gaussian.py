@@ -49,27 +49,27 @@ class Gaussian:
     -2.117685
     """
 
-    __slots__ = ("__dict__", "_cholesky", "_covariance", "_mean")
+    _mean: NDArray[np.float64]
+    _covariance: NDArray[np.float64]
+    _cholesky: NDArray[np.float64]
 
     def __init__(self, mean: ArrayLike, covariance: ArrayLike) -> None:
-        mean = np.atleast_1d(np.array(mean, dtype=float))
-        covariance = np.atleast_2d(np.array(covariance, dtype=float))
-        _check_parameters(mean, covariance)
-        covariance = 0.5 * (covariance + covariance.T)
+        m = np.atleast_1d(np.array(mean, dtype=np.float64))
+        S = np.atleast_2d(np.array(covariance, dtype=np.float64))
+        _check_parameters(m, S)
+        S = 0.5 * (S + S.T)
         try:
-            cholesky = linalg.cholesky(covariance, lower=True)
-        except linalg.LinAlgError:
-            smallest = float(linalg.eigvalsh(covariance)[0])
+            cholesky = np.linalg.cholesky(S)
+        except np.linalg.LinAlgError:
+            smallest = float(np.linalg.eigvalsh(S)[0])
             raise InputError(
                 "covariance must be positive definite; its smallest eigenvalue is "
                 f"{smallest:.6g}. Remove columns that are combinations of others, or add a small "
                 "multiple of the identity."
             ) from None
-        for array in (mean, covariance, cholesky):
+        for name, array in (("_mean", m), ("_covariance", S), ("_cholesky", cholesky)):
             array.setflags(write=False)
-        object.__setattr__(self, "_mean", mean)
-        object.__setattr__(self, "_covariance", covariance)
-        object.__setattr__(self, "_cholesky", cholesky)
+            object.__setattr__(self, name, array)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a Gaussian does not change; make a new one to set {name!r}")

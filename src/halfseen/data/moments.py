@@ -108,7 +108,7 @@ class PairMoments:
                 np.minimum(low, block_low, out=low)
                 np.maximum(high, block_high, out=high)
         names = names or tuple(f"x{i}" for i in range(d))
-        moments = cls(n, *totals, shift, scale, low, high, names)
+        moments = cls(n, totals[0], totals[1], totals[2], totals[3], shift, scale, low, high, names)
         moments._check_finite(X)
         return moments
 
@@ -149,9 +149,7 @@ class PairMoments:
         second = ri**2 * self.second + 2.0 * ri * ci * self.first + ci**2 * self.counts
         # Σ u'_i u'_j; `first` of the pair seen from j is its transpose
         cross = ri * r * self.cross + ri * c * self.first + ci * first.T
-        return replace(
-            self, first=first, second=second, cross=cross, shift=shift, scale=scale
-        )
+        return replace(self, first=first, second=second, cross=cross, shift=shift, scale=scale)
 
     def means(self) -> Floats:
         """Mean of the seen values of each column."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,12 +11,21 @@ from numpy.typing import NDArray
 from halfseen.errors import InputError
 
 
-def read_table(X: Any) -> tuple[NDArray[np.floating], tuple[str, ...]]:
-    """Return ``X`` as a two-dimensional array of floats, NaN where hidden, and the column names.
+class Table(NamedTuple):
+    """Values of shape (n, d), NaN where hidden, and the names of the columns."""
 
-    Arrays of float64 and float32 are not copied. Infinities are found later, in the one pass that
-    reads every cell.
+    values: NDArray[np.floating]
+    names: tuple[str, ...]
+
+
+def read_table(X: Any, given: Sequence[str] | None = None) -> Table:
+    """Read ``X`` as a two-dimensional array of floats, with the names of its columns.
+
+    Names that are ``given`` go before those of a data frame. Arrays of float64 and float32 are not
+    copied. Infinities are found later, in the one pass that reads every cell.
     """
+    if isinstance(X, Table):
+        return X
     array, names = _array_of(X)
     if array.ndim != 2:
         hint = "; reshape a single column with X.reshape(-1, 1)" if array.ndim == 1 else ""
@@ -31,9 +41,11 @@ def read_table(X: Any) -> tuple[NDArray[np.floating], tuple[str, ...]]:
             f"at least 2 rows are needed to learn a variance; got n_samples = {n} (shape "
             f"{array.shape})."
         )
-    if names is None:
-        names = tuple(f"x{i}" for i in range(d))
-    return array, names
+    if given is not None:
+        names = tuple(map(str, given))
+        if len(names) != d:
+            raise InputError(f"names must be {d}, one for each column; got {len(names)}.")
+    return Table(array, names or tuple(f"x{i}" for i in range(d)))
 
 
 def _array_of(X: Any) -> tuple[NDArray[Any], tuple[str, ...] | None]:
@@ -79,9 +91,7 @@ def _numbers_of_objects(array: NDArray[Any]) -> NDArray[np.float64]:
         ):
             out[index] = value
             continue
-        place = ", ".join(
-            f"{word} {k}" for word, k in zip(("row", "column"), index, strict=False)
-        )
+        place = ", ".join(f"{word} {k}" for word, k in zip(("row", "column"), index, strict=False))
         raise InputError(
             f"every cell must be a number, or NaN where it is hidden; {place} holds {value!r} "
             f"(dtype {array.dtype}). argument must be a number, not {type(value).__name__}."

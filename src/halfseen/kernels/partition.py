@@ -104,9 +104,7 @@ def line_partition(theta, terms, problems):
                 log_z = _blend(m, log_z, part, log_part)
             nodes = slice(terms.node_start[t], terms.node_start[t + 1])
             if nodes.stop > nodes.start:
-                log_part = _node_moments(
-                    nu, tau, terms.node[nodes], terms.node_weight[nodes], part
-                )
+                log_part = _node_moments(nu, tau, terms.node[nodes], terms.node_weight[nodes], part)
                 log_z = _blend(m, log_z, part, log_part)
             w = terms.weight[t]
             f[b] += w * log_z
@@ -150,10 +148,7 @@ def _tensor_moments(theta, x, wx, y, wy, out):
 @njit(cache=True, nogil=True)
 def _exponent(theta, x, y):
     return (
-        theta[0] * x
-        + theta[1] * y
-        - 0.5 * (theta[2] * x * x + theta[4] * y * y)
-        - theta[3] * x * y
+        theta[0] * x + theta[1] * y - 0.5 * (theta[2] * x * x + theta[4] * y * y) - theta[3] * x * y
     )
 
 

@@ -4,6 +4,8 @@ Each function is registered with LLVM under a name of ours, so a kernel that cal
 on disk: the name is looked up anew in every process, where an address would be stale.
 """
 
+from typing import Any
+
 from llvmlite import binding as llvm
 from numba import njit, types
 from numba.extending import get_cython_function_address
@@ -12,9 +14,11 @@ from numba.extending import get_cython_function_address
 _SIGNATURE = types.float64(types.float64, types.int32)
 
 
-def _external(name: str, cython_name: str) -> types.ExternalFunction:
+def _external(name: str, cython_name: str) -> Any:
     symbol = f"halfseen_{name}"
-    llvm.add_symbol(symbol, get_cython_function_address("scipy.special.cython_special", cython_name))
+    llvm.add_symbol(
+        symbol, get_cython_function_address("scipy.special.cython_special", cython_name)
+    )
     return types.ExternalFunction(symbol, _SIGNATURE)
 
 
@@ -32,7 +36,7 @@ def ndtr(x: float) -> float:
 
 @njit(cache=True, nogil=True)
 def log_ndtr(x: float) -> float:
-    """log Φ(x), finite far into the lower tail."""
+    """Log Φ(x), finite far into the lower tail."""
     return _log_ndtr(x, 0)
 
 

@@ -46,7 +46,7 @@ def _log_mass_by_quadrature(a, b):
 
 @njit(cache=True, nogil=True)
 def log_mass(a, b):
-    """log P(a < Z < b) for Z standard normal; -inf when the interval is empty."""
+    """Log P(a < Z < b) for Z standard normal; -inf when the interval is empty."""
     if not a < b:
         return -math.inf
     if a > 0.0:
@@ -133,10 +133,7 @@ def draw(a, b, u):
     else:
         below, above = ndtr(a), ndtr(-b)
         p = below + u * (1.0 - below - above)
-        if p <= 0.5:
-            z = ndtri(p)
-        else:
-            z = -ndtri(above + (1.0 - u) * (1.0 - below - above))
+        z = ndtri(p) if p <= 0.5 else -ndtri(above + (1.0 - u) * (1.0 - below - above))
     return min(max(z, a), b)
 
 

@@ -136,4 +136,3 @@ class ColumnwiseMissingness(Missingness):
     @abstractmethod
     def contradictions(self, values: Floats, column: int) -> NDArray[np.bool_]:
         """Mask of the values of a column (NaN where hidden) that lie outside their sets."""
-

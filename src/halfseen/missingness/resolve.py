@@ -115,7 +115,7 @@ class SetTable:
 
 
 def starts(sizes: ArrayLike) -> Integers:
-    """Offsets of ragged pieces of the given sizes: 0, n₁, n₁ + n₂, …"""
+    """Offsets of ragged pieces of the given sizes: 0, n₁, n₁ + n₂ and so on."""
     return np.concatenate([[0], np.cumsum(np.asarray(sizes, dtype=np.intp))]).astype(np.intp)
 
 
@@ -127,7 +127,7 @@ def _ranges(start: Integers, chosen: Integers) -> Integers:
 
 
 def one_interval_each(lower: Floats, upper: Floats) -> SetTable:
-    """Sets of one interval each."""
+    """Make a set of each interval."""
     return _with_pieces(np.arange(lower.size + 1), lower, upper)
 
 
@@ -191,8 +191,8 @@ def _intervals_of(seen_set: SeenSet, grid: Floats, shown: Floats) -> SetTable:
         )
     cuts = _bisect(seen_set, grid[changes], grid[changes + 1])
     # Beyond the scan the set goes on as it was at its end.
-    ends = [-np.inf] if shown[0] else []
-    ends = np.concatenate([ends, cuts, [np.inf] if shown[-1] else []])
+    before, after = [-np.inf] if shown[0] else [], [np.inf] if shown[-1] else []
+    ends = np.concatenate([before, cuts, after])
     return union_of_intervals(ends[0::2].copy(), ends[1::2].copy())
 
 

@@ -34,9 +34,7 @@ class Truncation(Missingness):
            [False, False]])
     """
 
-    def __init__(
-        self, contains: Callable[[Floats], ArrayLike], width: int | None = None
-    ) -> None:
+    def __init__(self, contains: Callable[[Floats], ArrayLike], width: int | None = None) -> None:
         if not callable(contains):
             raise InputError(f"Truncation takes a function of rows; got {contains!r}.")
         self._contains = contains

@@ -24,7 +24,7 @@ from halfseen.missingness.resolve import (
     union_of_intervals,
 )
 from halfseen.solvers.domain import SHARE_SLACK, Domain, least_variance, mean_reach
-from halfseen.solvers.newton import FIRST_BARRIER, Minimum, minimise
+from halfseen.solvers.newton import Minimum, minimise
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
@@ -125,7 +125,7 @@ def _column_by_groups(
 ) -> Column:
     assert rule.group is not None
     groups = rule.lower.size
-    seen = np.bincount(rule.group, weights=mask, minlength=groups)
+    seen = np.bincount(rule.group, weights=mask, minlength=groups).astype(float)
     hidden = np.bincount(rule.group, minlength=groups) - seen
     # A cell without any limit that is hidden all the same is missing for another reason.
     free = np.isinf(rule.lower) & np.isinf(rule.upper)
@@ -190,9 +190,7 @@ def censored_marginals(columns: Columns, start: Marginals) -> Marginals:
     return _marginals(columns, minimum)
 
 
-def _solve(
-    columns: Columns, terms: LineTerms, weight: Floats, start: Floats | None
-) -> Marginals:
+def _solve(columns: Columns, terms: LineTerms, weight: Floats, start: Floats | None) -> Marginals:
     domain = Domain.around(np.ones((len(columns), 1, 1)), columns.share)
     # In these units the seen values have mean 0 and variance 1, so t = (0, −½).
     statistic = np.stack([np.zeros(len(columns)), -0.5 * weight], axis=1)
@@ -207,7 +205,7 @@ def _solve(
         minimum = minimise(objective, domain, interior)
     else:
         begin = (1.0 - PULL) * start + PULL * interior
-        minimum = minimise(objective, domain, begin, first_barrier=1e-4 * FIRST_BARRIER)
+        minimum = minimise(objective, domain, begin, stage=2)
     return _marginals(columns, minimum)
 
 

@@ -81,7 +81,7 @@ def solve_pairs(
 
 
 def _pair_sums(moments: PairMoments, marginals: Marginals, i: Integers, j: Integers) -> PairSums:
-    """Sums of standardised values over the rows in which both are seen."""
+    """Sum standardised values over the rows in which both are seen."""
     mu = (marginals.mean - moments.shift) / moments.scale
     sigma = marginals.deviation / moments.scale
     n = moments.counts
@@ -89,10 +89,7 @@ def _pair_sums(moments: PairMoments, marginals: Marginals, i: Integers, j: Integ
         sigma[:, None] ** 2
     )
     products = (
-        moments.cross
-        - mu * moments.first
-        - mu[:, None] * moments.first.T
-        + n * mu * mu[:, None]
+        moments.cross - mu * moments.first - mu[:, None] * moments.first.T + n * mu * mu[:, None]
     ) / (sigma * sigma[:, None])
     return PairSums(n[i, j].copy(), squares[i, j], squares[j, i], products[i, j])
 
@@ -100,13 +97,18 @@ def _pair_sums(moments: PairMoments, marginals: Marginals, i: Integers, j: Integ
 def _cells(
     moments: PairMoments, columns: Columns, i: Integers, j: Integers, use_hidden: bool
 ) -> PairCells:
-    """Counts of the 2×2 table seen/hidden, where every row has the same sets."""
+    """Count the 2×2 table seen/hidden, where every row has the same sets."""
     n11 = moments.counts[i, j]
     counts = np.zeros((i.size, 4))
     if use_hidden:
         seen = np.diag(moments.counts)
         table = np.stack(
-            [np.zeros(i.size), seen[i] - n11, seen[j] - n11, moments.rows - seen[i] - seen[j] + n11],
+            [
+                np.zeros(i.size),
+                seen[i] - n11,
+                seen[j] - n11,
+                moments.rows - seen[i] - seen[j] + n11,
+            ],
             axis=1,
         )
         # A cell hidden for no stated reason says nothing: only rows where it is seen count.
@@ -127,7 +129,7 @@ def _cells_by_row(
     offset: Integers,
     use_hidden: bool,
 ) -> PairCells:
-    """The same, for each combination of the limits of both columns."""
+    """Do the same for each combination of the limits of both columns."""
     left, right, counts = [], [], []
     for a, b in zip(i, j, strict=True):
         here, there, table = count_cells_by_row(columns, mask, a, b)
@@ -204,7 +206,7 @@ def _masses(columns: Columns, marginals: Marginals) -> tuple[SetMasses, SetMasse
 
 
 def _mass(sets: SetTable) -> Floats:
-    """Standard normal mass of each set."""
+    """Return the standard normal mass of each set."""
     density = sets.weight * np.exp(-0.5 * sets.node**2 - HALF_LOG_TWO_PI)
     mass = _sums(np.exp(log_masses(sets.lower, sets.upper)), sets.start)
     return np.minimum(mass + _sums(density, sets.node_start), 1.0)
@@ -213,7 +215,7 @@ def _mass(sets: SetTable) -> Floats:
 def _sums(values: Floats, start: Integers) -> Floats:
     """Sum of each ragged piece."""
     owner = np.repeat(np.arange(start.size - 1), np.diff(start))
-    return np.bincount(owner, weights=values, minlength=start.size - 1)
+    return np.bincount(owner, weights=values, minlength=start.size - 1).astype(float)
 
 
 def hermite_coefficients(seen_set: SetTable, terms: int = SERIES_TERMS) -> Floats:

@@ -158,17 +158,22 @@ class Domain:
         return nu * min(1.0, self.reach[0] / max(length, 1e-300)), T
 
 
+@cache
+def upper_triangle(k: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Rows and columns of the upper triangle of a k × k matrix, with its diagonal."""
+    return np.triu_indices(k)
+
+
 def pack(T: Floats) -> Floats:
     """Upper triangle of each symmetric matrix, row by row."""
-    k = T.shape[-1]
-    i, j = np.triu_indices(k)
+    i, j = upper_triangle(T.shape[-1])
     return T[..., i, j]
 
 
 def unpack(packed: Floats, k: int) -> Floats:
     """Inverse of ``pack``."""
     T = np.empty((*packed.shape[:-1], k, k))
-    i, j = np.triu_indices(k)
+    i, j = upper_triangle(k)
     T[..., i, j] = packed
     T[..., j, i] = packed
     return T
@@ -176,7 +181,7 @@ def unpack(packed: Floats, k: int) -> Floats:
 
 @cache
 def _slopes(k: int) -> tuple[Floats, Floats, Floats]:
-    """Derivatives of the three matrices in each component of θ."""
+    """Return the derivatives of the three matrices in each component of θ."""
     p = k + k * (k + 1) // 2
     low = np.zeros((p, k, k))
     low[k:] = unpack(np.eye(p - k), k)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from halfseen.data.moments import PairMoments
+from halfseen.data.table import read_table
 from halfseen.errors import ConvergenceWarning, InputError
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness
 from halfseen.missingness.truncation import Truncation
@@ -25,7 +27,7 @@ _COLUMNWISE: dict[str, Callable[..., Fit]] = {
 _WHOLE_ROWS: dict[str, Callable[..., Fit]] = {"truncated_sgd": truncated_sgd}
 METHODS = ("auto", *_COLUMNWISE, *_WHOLE_ROWS)
 _RANDOM = ("truncation_psgd", "truncated_sgd")
-_THREADED = ("pairwise", "truncation", "truncation_psgd")
+_THREADED = ("pairwise", "truncation")
 
 
 def fit(
@@ -36,6 +38,7 @@ def fit(
     random_state: RandomState = None,
     progress: bool = False,
     n_jobs: int | None = None,
+    names: Sequence[str] | None = None,
     **options: Any,
 ) -> Fit:
     """Learn the Gaussian behind a table with hidden values.
@@ -56,6 +59,8 @@ def fit(
         Whether to show a bar, for methods that iterate.
     n_jobs : int or None
         Threads; None for all cores. The answer does not depend on it.
+    names : sequence of str, optional
+        Names of the columns, for messages and tables; by default those of the data frame.
     **options
         Further arguments of the method's own function in ``halfseen.solvers``.
 
@@ -85,6 +90,8 @@ def fit(
         options.update(random_state=random_state, progress=progress)
     if name in _THREADED:
         options.update(n_jobs=n_jobs)
+    if not isinstance(X, PairMoments):
+        X = read_table(X, names)
     try:
         result = solver(X, missingness, **options)
     except TypeError as error:

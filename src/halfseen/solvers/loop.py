@@ -43,7 +43,7 @@ def iterate(solver: IterativeSolver[S], progress: bool = False) -> tuple[S, list
     return state, history
 
 
-class progress_bar:  # noqa: N801 - used like a function, in a with statement
+class progress_bar:
     """Context whose value is called once for each finished step; shows a bar when asked."""
 
     def __init__(self, title: str, total: int, show: bool) -> None:

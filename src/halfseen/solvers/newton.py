@@ -1,9 +1,9 @@
 """Newton's method inside a bounded convex domain, for many small problems at once.
 
-A logarithmic barrier keeps the iterates inside and is taken away step by step; where the optimum is
-interior the last barrier moves it by less than rounding, and where it is not, the answer is the best
-point on the edge. Far from a minimum of a function that is not convex, eigenvalues of the Hessian are
-replaced by their absolute values.
+A logarithmic barrier keeps the iterates inside and is taken away in stages. Where the optimum is
+interior the last stage has no barrier at all; where it is not, the answer is the best point on the
+edge, to within the last barrier. Far from a minimum of a function that is not convex, eigenvalues of
+the Hessian are replaced by their absolute values.
 """
 
 from __future__ import annotations
@@ -20,14 +20,18 @@ Floats = NDArray[np.float64]
 # (θ of some problems, which problems) → value, gradient, Hessian
 Objective = Callable[[Floats, NDArray[np.intp]], tuple[Floats, Floats, Floats]]
 
-FIRST_BARRIER, LAST_BARRIER, BARRIER_STEP = 1e-2, 1e-12, 1e-2
-# Newton decrements (squared, in units of the objective per row) at which a barrier is lowered, and at
-# which the last one is done: 1e-20 means parameters right to ten digits of their standard error at one
-# row.
-CENTRED, DONE = 1e-4, 1e-20
+# Weights of the barrier, stage by stage. 1e-8 of the objective per row is far below any statistical
+# error, and the distance to the edge that goes with it can still be told from rounding.
+BARRIERS = np.array([1e-2, 1e-4, 1e-6, 1e-8, 0.0])
+LAST_STAGE = BARRIERS.size - 1
+# A stage is over when the squared Newton decrement is below this share of its barrier; the last one
+# when parameters are right to ten digits of the standard error of one row.
+CENTRED, DONE = 0.1, 1e-20
 # Below this decrement the fall of the objective drowns in rounding, but its gradient does not: a few
 # more steps are taken on trust.
 TRUSTED, TRUSTED_STEPS = 1e-12, 4
+# A search that can no longer improve has converged if its decrement is below this.
+SETTLED = 1e-8
 MAX_ITERATIONS = 300
 MAX_HALVINGS = 40
 
@@ -42,9 +46,7 @@ class Minimum:
     on_edge: NDArray[np.bool_]
 
 
-def minimise(
-    objective: Objective, domain: Domain, start: Floats, first_barrier: float = FIRST_BARRIER
-) -> Minimum:
+def minimise(objective: Objective, domain: Domain, start: Floats, stage: int = 0) -> Minimum:
     """Minimise ``objective`` over ``domain`` for each of a batch of problems.
 
     Parameters
@@ -54,47 +56,47 @@ def minimise(
     domain : Domain
     start : array of shape (batch, p)
         Interior points.
-    first_barrier : float
-        Weight of the barrier at first; small values keep the search near its start.
+    stage : int
+        First stage of the barrier; later ones keep the search near its start.
     """
-    theta = start.copy()
-    batch = len(theta)
-    barrier = np.full(batch, first_barrier)
-    value = np.full(batch, np.inf)
-    converged = np.zeros(batch, dtype=bool)
-    trusted = np.zeros(batch, dtype=int)
+    batch = len(start)
+    theta, value = start.copy(), np.full(batch, np.inf)
+    stages, trusted = np.full(batch, stage), np.zeros(batch, dtype=int)
+    converged, on_edge = np.zeros(batch, dtype=bool), np.zeros(batch, dtype=bool)
     active = np.arange(batch)
     parts = _evaluate(objective, domain, theta, active)
     for _ in range(MAX_ITERATIONS):
-        f, g, H = _combine(parts, barrier[active])
+        barrier, last = BARRIERS[stages[active]], stages[active] == LAST_STAGE
+        f, g, H = _combine(parts, barrier)
         delta, decrement = _newton_step(g, H)
-        last = barrier[active] <= LAST_BARRIER
         trusted[active[last & (decrement < TRUSTED)]] += 1
-        settled = decrement < np.where(last, DONE, CENTRED)
+        settled = decrement < np.where(last, DONE, CENTRED * barrier)
         settled |= trusted[active] > TRUSTED_STEPS
-        moving = ~settled
-        trial, trial_parts, moved = _line_search(
-            objective, domain, theta, active, barrier, f, delta, decrement, moving
-        )
-        # Settled, or no step improves any more: lower the barrier, or finish.
-        settled |= moving & ~moved
-        done = settled & last
-        lower = active[settled & ~last]
-        barrier[lower] = np.maximum(barrier[lower] * BARRIER_STEP, LAST_BARRIER)
-        converged[active[done]] = decrement[done] < 1e-8
-        value[active[done]] = parts[0][done]
+        search = _Search(theta[active], delta, decrement, f, barrier)
+        trial, trial_parts, moved = search.run(objective, domain, active, ~settled)
         theta[active[moved]] = trial[moved]
         parts = tuple(
             np.where(moved.reshape(-1, *[1] * (new.ndim - 1)), new, old)
             for new, old in zip(trial_parts, parts, strict=True)
         )
-        keep = ~done
-        active = active[keep]
-        parts = tuple(part[keep] for part in parts)
+        # No step improves any more: the stage is over too.
+        stuck = ~settled & ~moved
+        over = settled | stuck
+        # Before the last stage, a point on the edge is where it belongs.
+        edge = over & (stages[active] == LAST_STAGE - 1)
+        edge[edge] = domain.take(active[edge]).on_edge(theta[active[edge]])
+        done = over & (last | edge)
+        converged[active[done]] = ((decrement < SETTLED) | edge)[done]
+        # Without a barrier, a search that runs into the edge stops there.
+        on_edge[active[done]] = (edge | (stuck & last & (decrement >= SETTLED)))[done]
+        value[active[done]] = parts[0][done]
+        stages[active[over & ~done]] += 1
+        active, parts = active[~done], tuple(part[~done] for part in parts)
         if active.size == 0:
             break
     value[active] = parts[0]
-    return Minimum(theta, value, converged, domain.on_edge(theta))
+    on_edge |= domain.on_edge(theta)
+    return Minimum(theta, value, converged | on_edge, on_edge)
 
 
 def _evaluate(
@@ -107,7 +109,9 @@ def _evaluate(
 
 def _combine(parts: tuple[Floats, ...], weight: Floats) -> tuple[Floats, Floats, Floats]:
     f, g, H, bf, bg, bH = parts
-    return f + weight * bf, g + weight[:, None] * bg, H + weight[:, None, None] * bH
+    # Outside the domain the barrier is infinite, with any weight.
+    total = np.where(np.isfinite(bf), f + weight * np.where(np.isfinite(bf), bf, 0.0), np.inf)
+    return total, g + weight[:, None] * bg, H + weight[:, None, None] * bH
 
 
 def _newton_step(g: Floats, H: Floats) -> tuple[Floats, Floats]:
@@ -118,39 +122,41 @@ def _newton_step(g: Floats, H: Floats) -> tuple[Floats, Floats]:
     return -np.einsum("bij,bj->bi", vectors, along / values), (along**2 / values).sum(axis=1)
 
 
-def _line_search(
-    objective: Objective,
-    domain: Domain,
-    theta: Floats,
-    active: NDArray[np.intp],
-    barrier: Floats,
-    f: Floats,
-    delta: Floats,
-    decrement: Floats,
-    moving: NDArray[np.bool_],
-) -> tuple[Floats, tuple[Floats, ...], NDArray[np.bool_]]:
+@dataclass
+class _Search:
     """Halve each step until the objective falls (Armijo) inside the domain."""
-    size = np.ones(len(active))
-    trial = theta[active]
-    found = np.zeros(len(active), dtype=bool)
-    p = theta.shape[1]
-    result = [np.zeros((len(active), *shape)) for shape in ((), (p,), (p, p)) * 2]
-    looking = np.flatnonzero(moving)
-    for _ in range(MAX_HALVINGS):
-        if looking.size == 0:
-            break
-        problems = active[looking]
-        point = theta[problems] + size[looking, None] * delta[looking]
-        parts = _evaluate(objective, domain, point, problems)
-        with np.errstate(invalid="ignore"):
-            value = parts[0] + barrier[problems] * parts[3]
-        rounding = 1e-15 * np.abs(f[looking])
-        good = value <= f[looking] - 1e-4 * size[looking] * decrement[looking] + rounding
-        chosen = looking[good]
-        trial[chosen] = point[good]
-        for into, part in zip(result, parts, strict=True):
-            into[chosen] = part[good]
-        found[chosen] = True
-        looking = looking[~good]
-        size[looking] *= 0.5
-    return trial, tuple(result), found
+
+    theta: Floats
+    delta: Floats
+    decrement: Floats
+    value: Floats
+    barrier: Floats
+
+    def run(
+        self,
+        objective: Objective,
+        domain: Domain,
+        problems: NDArray[np.intp],
+        moving: NDArray[np.bool_],
+    ) -> tuple[Floats, tuple[Floats, ...], NDArray[np.bool_]]:
+        batch, p = self.theta.shape
+        size, trial, found = np.ones(batch), self.theta.copy(), np.zeros(batch, dtype=bool)
+        result = [np.zeros((batch, *shape)) for shape in ((), (p,), (p, p)) * 2]
+        looking = np.flatnonzero(moving)
+        for _ in range(MAX_HALVINGS):
+            if looking.size == 0:
+                break
+            point = self.theta[looking] + size[looking, None] * self.delta[looking]
+            parts = _evaluate(objective, domain, point, problems[looking])
+            value, _, _ = _combine(parts, self.barrier[looking])
+            enough = 1e-4 * size[looking] * self.decrement[looking]
+            rounding = 1e-15 * np.abs(self.value[looking])
+            good = value <= self.value[looking] - enough + rounding
+            chosen = looking[good]
+            trial[chosen] = point[good]
+            for into, part in zip(result, parts, strict=True):
+                into[chosen] = part[good]
+            found[chosen] = True
+            looking = looking[~good]
+            size[looking] *= 0.5
+        return trial, tuple(result), found

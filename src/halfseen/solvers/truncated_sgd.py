@@ -1,7 +1,7 @@
 """``truncated_sgd``: learning a Gaussian from samples truncated to a set known by an oracle.
 
-Algorithm 1 of Daskalakis, Gouleakis, Tzamos, Zampetakis (2018), the subroutine ``Uni/Biv_SGD_trunc`` of the
-paper's Algorithm 1. In natural parameters T = Σ⁻¹, ν = Σ⁻¹μ the loss
+Algorithm 1 of Daskalakis, Gouleakis, Tzamos, Zampetakis (2018), the subroutine ``Uni/Biv_SGD_trunc``
+of the paper's Algorithm 1. In natural parameters T = Σ⁻¹, ν = Σ⁻¹μ the loss
 
     E_x[½ xᵀTx − νᵀx] + log ∫_S exp(νᵀz − ½ zᵀTz) dz
 
@@ -34,7 +34,7 @@ from halfseen.gaussian import Gaussian
 from halfseen.missingness.truncation import Truncation
 from halfseen.samplers.rejection import draw_by_rejection
 from halfseen.seeds import RandomState, keyed_generator, seed_of
-from halfseen.solvers.domain import Domain, pack, unpack
+from halfseen.solvers.domain import Domain, pack, unpack, upper_triangle
 from halfseen.solvers.loop import iterate
 from halfseen.solvers.result import Fit, Note, Status
 
@@ -44,7 +44,7 @@ Accept = Callable[[Floats, np.random.Generator], NDArray[np.bool_]]
 # Noise of the draws as a share of the statistical error: the averaged iterate has covariance H⁻¹/draws
 # where the data leave H⁻¹/n, so n/ACCURACY² draws inflate the error by 1 + ACCURACY²/2, three per cent.
 ACCURACY = 0.25
-STEPS = 300
+STEPS = 120
 SMALLEST_BATCH = 256
 # γ_t = (1 + t/20)^-0.7: between 1/2 and 1, as averaging needs (Polyak and Juditsky 1992); flat at first,
 # because a step of 1 in this metric is Newton's.
@@ -153,7 +153,7 @@ class TruncatedSGD:
     def _in_metric(self, gradient: Floats) -> Floats:
         if self.metric.ndim == 1:
             return gradient / self.metric
-        return np.linalg.solve(self.metric, gradient)
+        return np.asarray(np.linalg.solve(self.metric, gradient), dtype=np.float64)
 
     def distance(self, a: Floats, b: Floats) -> float:
         """Length of a − b in units of the standard error of one row."""
@@ -209,8 +209,8 @@ def truncated_sgd(
     True
     """
     rule = contains if isinstance(contains, Truncation) else Truncation(contains)
-    values, names = read_table(X)
-    values = np.asarray(values, dtype=float)
+    table = read_table(X)
+    values, names = np.asarray(table.values, dtype=np.float64), table.names
     _check_infinite(values, names)
     rule.check_width(values.shape[1])
     rule.check(values, names)
@@ -315,7 +315,7 @@ def _notes(
 
 def _statistics(Z: Floats) -> Floats:
     """Sufficient statistics of each row: z, and −z_i z_j (−½ z_i² on the diagonal)."""
-    i, j = np.triu_indices(Z.shape[1])
+    i, j = upper_triangle(Z.shape[1])
     return np.concatenate([Z, Z[:, i] * Z[:, j] * np.where(i == j, -0.5, -1.0)], axis=1)
 
 

@@ -70,9 +70,7 @@ def truncation(
         marginals = truncated_marginals(data.columns)
         pairs = solve_pairs(data.moments, data.columns, marginals, False, data.mask, n_jobs)
         if form == "paper":
-            _, pairs = solve_planes(
-                data.moments, data.columns, marginals, pairs, data.mask, n_jobs
-            )
+            _, pairs = solve_planes(data.moments, data.columns, marginals, pairs, data.mask, n_jobs)
         return finish(data, marginals, pairs, "truncation", eigenvalue_floor, {"form": form})
 
 

@@ -12,7 +12,7 @@ from halfseen.errors import InputError
 from halfseen.gaussian import Gaussian
 from halfseen.missingness.base import Missingness
 from halfseen.missingness.sets import Probability, SeenSet
-from halfseen.parallel import map_in_order, single_blas_thread
+from halfseen.parallel import single_blas_thread
 from halfseen.seeds import RandomState, seed_of
 from halfseen.solvers.assemble import EIGENVALUE_FLOOR, assemble
 from halfseen.solvers.loop import progress_bar
@@ -30,7 +30,6 @@ def truncation_psgd(
     eigenvalue_floor: float = EIGENVALUE_FLOOR,
     random_state: RandomState = None,
     progress: bool = False,
-    n_jobs: int | None = None,
 ) -> Fit:
     """Learn a Gaussian from seen values by the paper's Algorithm 1.
 
@@ -52,8 +51,6 @@ def truncation_psgd(
     random_state : int, Generator or None
     progress : bool
         Whether to show a bar.
-    n_jobs : int or None
-        Threads; None for all cores. The answer does not depend on it.
 
     Returns
     -------
@@ -69,7 +66,7 @@ def truncation_psgd(
     >>> bool(abs(fit.correlation[0, 1] - 0.5) < 0.2)
     True
     """
-    data = prepare(X, missingness, "truncation_psgd", n_jobs)
+    data = prepare(X, missingness, "truncation_psgd")
     if data.values is None:
         raise InputError("truncation_psgd samples rows, so it needs the table, not its moments.")
     if data.missingness.varies_by_row:
@@ -81,13 +78,11 @@ def truncation_psgd(
     d = len(data.names)
     problems = [(i,) for i in range(d)] + [(i, j) for i in range(d) for j in range(i + 1, d)]
 
-    def learn(columns: tuple[int, ...]) -> tuple[Gaussian, list[Note], dict[str, Any]]:
-        return _learn(data, columns, accuracy, repeats, seed)
-
     answers = []
+    # One thread: the oracle is the user's Python, and two threads would only wait for each other.
     with single_blas_thread(), progress_bar("truncation_psgd", len(problems), progress) as advance:
-        for answer in map_in_order(learn, problems, n_jobs):
-            answers.append(answer)
+        for columns in problems:
+            answers.append(_learn(data, columns, accuracy, repeats, seed))
             advance()
     mean = np.array([float(g.mean[0]) for g, _, _ in answers[:d]])
     deviation = np.array([float(g.standard_deviations[0]) for g, _, _ in answers[:d]])

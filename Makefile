@@ -1,0 +1,42 @@
+# Each target does all of its own set-up: python3 and make are enough.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+
+.PHONY: demo test lint bench docs install clean
+
+demo: $(VENV)/base
+	$(BIN)/halfseen demo
+
+test: $(VENV)/test lint
+	$(BIN)/python -m pytest -n 2 --dist loadscope
+
+lint: $(VENV)/test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/bench
+	$(BIN)/python -m benchmarks $(BENCH)
+
+docs: $(VENV)/docs
+	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+
+install: $(VENV)/all
+
+clean:
+	rm -rf $(VENV) docs/_build
+
+# A stamp for each set of requirements; touching pyproject.toml or the constraints makes them anew.
+$(VENV)/python: 
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+$(VENV)/base: $(VENV)/python pyproject.toml constraints.txt
+	$(PIP) --editable .
+	touch $@
+
+$(VENV)/%: $(VENV)/base
+	$(PIP) --editable ".[$*]"
+	touch $@

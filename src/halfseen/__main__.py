@@ -1,0 +1,5 @@
+"""``python -m halfseen``."""
+
+from halfseen.cli import app
+
+app()

@@ -1,0 +1,157 @@
+"""The scikit-learn face: thin, over ``halfseen.fit``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from halfseen.data.moments import PairMoments
+from halfseen.errors import InputError
+from halfseen.missingness.base import ColumnwiseMissingness, Missingness
+from halfseen.seeds import RandomState
+from halfseen.solvers.fit import fit
+from halfseen.solvers.result import Fit
+
+# Methods that see the data through moments alone, which chunks can add to.
+_STREAMING = ("auto", "pairwise", "truncation")
+
+
+class CensoredGaussian(BaseEstimator):
+    """Mean and covariance of a Gaussian from data in which values are missing because of what they are.
+
+    Parameters
+    ----------
+    missingness : SelfCensoring, DetectionLimits or Truncation, optional
+        What hides a value. None: nothing does, and NaN is missing at random.
+    method : str
+        As in ``halfseen.fit``.
+    random_state : int, Generator or None
+        Seed of the methods that sample.
+    n_jobs : int or None
+        Threads; None for all cores. The answer does not depend on it.
+
+    Attributes
+    ----------
+    mean_ : array of shape (d,)
+    covariance_ : array of shape (d, d)
+    precision_ : array of shape (d, d)
+    fit_ : Fit
+        The whole result, with status and notes.
+    n_features_in_ : int
+    feature_names_in_ : array of str
+        Where the data had names.
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> rule = hs.DetectionLimits(lower=0.0)
+    >>> X = hs.simulate(hs.Gaussian([0.5], [[1.0]]), rule, 5000)
+    >>> model = hs.CensoredGaussian(rule).fit(X)
+    >>> bool(abs(model.mean_[0] - 0.5) < 0.1)
+    True
+    """
+
+    def __init__(
+        self,
+        missingness: Missingness | None = None,
+        method: str = "auto",
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.missingness = missingness
+        self.method = method
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None) -> CensoredGaussian:
+        """Learn from a table; NaN where a value is hidden.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : ignored
+
+        Returns
+        -------
+        CensoredGaussian
+            The estimator itself.
+        """
+        X = self._validated(X, reset=True)
+        self._moments: PairMoments | None = None
+        return self._learn(X)
+
+    def partial_fit(self, X: Any, y: Any = None) -> CensoredGaussian:
+        """Learn from a chunk of rows in addition to those seen before.
+
+        The answer is that of ``fit`` on all chunks together. Only for the methods ``pairwise`` and
+        ``truncation``, with the same limits in every row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : ignored
+
+        Returns
+        -------
+        CensoredGaussian
+            The estimator itself.
+        """
+        if self.method not in _STREAMING:
+            raise InputError(
+                f"partial_fit works with the methods {', '.join(_STREAMING)}; got {self.method!r}."
+            )
+        rule = self.missingness
+        if rule is not None and (not isinstance(rule, ColumnwiseMissingness) or rule.varies_by_row):
+            raise InputError(
+                "partial_fit needs the same rule in every row (SelfCensoring, or DetectionLimits by "
+                "column); use fit with the whole table."
+            )
+        before: PairMoments | None = getattr(self, "_moments", None)
+        X = self._validated(X, reset=before is None)
+        if rule is not None:
+            rule.check_width(X.shape[1])
+            rule.check(X, self._names())
+        chunk = PairMoments.from_array(X, self._names(), self.n_jobs)
+        moments = chunk if before is None else before.merge(chunk)
+        self._moments = moments
+        return self._learn(moments)
+
+    def _validated(self, X: Any, reset: bool) -> NDArray[np.float64]:
+        return validate_data(
+            self,
+            X,
+            reset=reset,
+            dtype=[np.float64, np.float32],
+            ensure_all_finite="allow-nan",
+            ensure_min_samples=2 if reset else 1,
+        )
+
+    def _names(self) -> tuple[str, ...]:
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            return tuple(f"x{i}" for i in range(self.n_features_in_))
+        return tuple(map(str, names))
+
+    def _learn(self, data: NDArray[np.float64] | PairMoments) -> CensoredGaussian:
+        result = fit(
+            data,
+            self.missingness,
+            self.method,
+            random_state=self.random_state,
+            n_jobs=self.n_jobs,
+            names=self._names(),
+        )
+        self.fit_: Fit = result
+        self.mean_ = result.gaussian.mean.copy()
+        self.covariance_ = result.gaussian.covariance.copy()
+        self.precision_ = result.gaussian.precision.copy()
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
