@@ -82,21 +82,21 @@ def _print_demo(demo: Any) -> None:
         f"Wine chemistry: {demo.fit.rows} wines, log10 of concentrations. Values below a detection\n"
         f"limit are hidden. Naive leaves them out; halfseen ({demo.fit.method}) uses the limits."
     )
-    heads = f"{'naive':>8}{'halfseen':>9}{'truth':>7}"
-    typer.secho(f"\n{'':<31}{'mean':^24} {'standard deviation':^24}", bold=True)
+    heads = f"{'naive':>7}{'halfseen':>9}{'truth':>7}"
+    typer.secho(f"\n{'':<33}{'mean':^22} {'standard deviation':^23}", bold=True)
     typer.secho(f"{'column':<20}{'limit':>5}{'hidden':>7}{heads} {heads}", bold=True)
     for i, name in enumerate(demo.names):
         typer.echo(
             f"{name:<20}{10 ** demo.limits[i]:>5g}{1 - demo.fit.seen_share[i]:>6.0%} "
-            f"{demo.naive_mean[i]:>8.3f}{demo.fit.mean[i]:>9.3f}{demo.truth.mean[i]:>7.3f} "
-            f"{demo.naive_deviation[i]:>8.3f}{found[i]:>9.3f}{true[i]:>7.3f}"
+            f"{demo.naive_mean[i]:>7.3f}{demo.fit.mean[i]:>9.3f}{demo.truth.mean[i]:>7.3f} "
+            f"{demo.naive_deviation[i]:>7.3f}{found[i]:>9.3f}{true[i]:>7.3f}"
         )
-    typer.secho(f"\n{'':<46}{'correlation':^24}", bold=True)
+    typer.secho(f"\n{'':<47}{'correlation':^22}", bold=True)
     typer.secho(f"{'pair':<46}{heads}", bold=True)
     for i, j in itertools.combinations(range(len(demo.names)), 2):
         typer.echo(
             f"{demo.names[i] + ' ~ ' + demo.names[j]:<46}"
-            f"{demo.naive_correlation[i, j]:>+8.2f}{demo.fit.correlation[i, j]:>+9.2f}"
+            f"{demo.naive_correlation[i, j]:>+7.2f}{demo.fit.correlation[i, j]:>+9.2f}"
             f"{demo.truth.correlation[i, j]:>+7.2f}"
         )
     mean, deviation, rho = demo.mean_errors(), demo.deviation_errors(), demo.correlation_errors()

@@ -95,4 +95,4 @@ def _available_cases(X: Floats) -> tuple[Floats, Floats, Floats]:
     first, second = m.first / m.counts, m.second / m.counts
     spread = np.sqrt(second - first**2)
     correlation = (m.cross / m.counts - first * first.T) / (spread * spread.T)
-    return m.means(), np.sqrt(m.variances()), correlation
+    return m.means(), m.deviations(), correlation

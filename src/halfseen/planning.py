@@ -75,7 +75,7 @@ def samples_for_self_censoring(
     --------
     >>> import halfseen as hs
     >>> hs.planning.samples_for_self_censoring(d=5, eps=0.1, alpha=0.5).rows
-    36566
+    36567
     """
     if isinstance(d, bool) or d != int(d) or d < 1:
         raise InputError(f"d must be a number of columns, at least 1; got {d!r}.")

@@ -155,10 +155,10 @@ class PairMoments:
         """Mean of the seen values of each column."""
         return self.shift + self.scale * np.diag(self.first) / np.diag(self.counts)
 
-    def variances(self) -> Floats:
-        """Variance (divided by n) of the seen values of each column."""
+    def deviations(self) -> Floats:
+        """Return the standard deviation (divided by n) of the seen values of each column."""
         n, s = np.diag(self.counts), np.diag(self.first)
-        return self.scale**2 * (np.diag(self.second) / n - (s / n) ** 2)
+        return self.scale * np.sqrt(np.maximum(np.diag(self.second) / n - (s / n) ** 2, 0.0))
 
     def _check_finite(self, X: NDArray[np.floating]) -> None:
         infinite = np.isinf(self.smallest) | np.isinf(self.largest)
@@ -173,7 +173,7 @@ class PairMoments:
 
 def _pilot(X: NDArray[np.floating]) -> tuple[Floats, Floats]:
     """Provisional location and scale of each column, from rows spread over the table."""
-    sample = np.asarray(X[:: max(1, len(X) // PILOT_ROWS)], dtype=float)
+    sample = np.ascontiguousarray(X[:: max(1, len(X) // PILOT_ROWS)], dtype=float)
     usable = np.isfinite(sample)
     n = np.maximum(usable.sum(axis=0), 1)
     # Scaled down first: neither the sum nor the squares of huge values may overflow.

@@ -304,8 +304,8 @@ def between(lower: float, upper: float) -> Interval:
     Examples
     --------
     >>> import halfseen as hs
-    >>> hs.between(-40, 85).contains(100)
-    array(False)
+    >>> hs.between(-40, 85).contains([20, 100])
+    array([ True, False])
     """
     return Interval(lower, upper)
 

@@ -31,6 +31,10 @@ Integers = NDArray[np.intp]
 
 # Beyond this many standard deviations a Gaussian has no mass that a double can see.
 FAR = 9.0
+# Spreads whose squares, and products with each other, stay within the range of a double.
+SMALLEST_SPREAD, LARGEST_SPREAD = 1e-140, 1e140
+# Below this spread, relative to its mean, a column has fewer than three digits left.
+RELATIVE_SPREAD = 1e-13
 # A start for the censored problem is pulled this far towards the seen moments, off any edge.
 PULL = 0.05
 
@@ -91,7 +95,8 @@ def prepare_columns(
     """
     counts = np.diag(moments.counts)
     _check_columns(moments, counts)
-    mean, spread = moments.means(), np.sqrt(moments.variances())
+    mean, spread = moments.means(), moments.deviations()
+    _check_spreads(moments.names, mean, spread)
     share = counts / moments.rows
     slack = SHARE_SLACK * share
     reach = (mean_reach(slack) + FAR) / np.sqrt(least_variance(slack))
@@ -152,6 +157,20 @@ def _check_columns(moments: PairMoments, counts: Floats) -> None:
                 f"column {name} is constant: each of its {counts[i]:.0f} seen values is "
                 f"{moments.smallest[i]:.12g}. A Gaussian with variance zero has no density; leave "
                 "the column out."
+            )
+
+
+def _check_spreads(names: tuple[str, ...], mean: Floats, spread: Floats) -> None:
+    for i, name in enumerate(names):
+        if not SMALLEST_SPREAD < spread[i] < LARGEST_SPREAD:
+            raise InputError(
+                f"column {name} has a spread of {spread[i]:.3g}, whose square is not a number that a "
+                "computer can hold. Change the unit of the column."
+            )
+        if spread[i] < RELATIVE_SPREAD * abs(mean[i]):
+            raise NotIdentifiedError(
+                f"column {name} varies by {spread[i]:.3g} around {mean[i]:.6g}, which is within the "
+                "rounding of its values. Subtract a constant before they are rounded."
             )
 
 

@@ -52,7 +52,7 @@ class progress_bar:
             from rich.console import Console
             from rich.progress import Progress
 
-            self._bar = Progress(console=Console(stderr=True), transient=True)
+            self._bar = Progress(console=Console(stderr=True))
             self._task = self._bar.add_task(title, total=total)
 
     def __enter__(self) -> Any:

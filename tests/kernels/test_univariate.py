@@ -1,0 +1,94 @@
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from halfseen.kernels import univariate
+from tests import naive
+
+INTERVALS = [
+    (-math.inf, math.inf),
+    (0.0, 1.0),
+    (-0.5, 2.0),
+    (-1e-3, 2e-3),
+    (3.0, 3.0 + 1e-9),
+    (-3.0, math.inf),
+    (-9.0, math.inf),
+    (-math.inf, 5.0),
+    (-4.0, 7.0),
+    (5.0, 6.0),
+    (37.0, 38.0),
+    (40.0, math.inf),
+    (40.0, 41.0),
+    (40.0, 40.001),
+    (-math.inf, -40.0),
+    (-41.0, -40.0),
+    (-12.0, -1.0),
+]
+
+
+@pytest.mark.parametrize(("a", "b"), INTERVALS)
+def test_log_mass_and_moments_match_mpmath(a, b):
+    ref_log, ref = naive.mp_truncated_moments(a, b)
+    comp = np.empty(5)
+    comp_log = univariate.moments(0.0, 1.0, a, b, comp)
+    for log_mass in (comp_log, univariate.log_mass(a, b)):
+        assert abs(log_mass - ref_log) <= 1e-10 * abs(ref_log) + mp.mpf("1e-30")
+    for k in range(5):
+        assert abs(comp[k] - ref[k]) <= 1e-10 * abs(ref[k]) + mp.mpf("1e-15"), k
+
+
+def test_odd_moments_of_wide_intervals_keep_their_digits():
+    _, ref = naive.mp_truncated_moments(-9.0, 10.0)
+    comp = np.empty(5)
+    univariate.moments(0.0, 1.0, -9.0, 10.0, comp)
+    assert comp[1] == pytest.approx(float(ref[1]), rel=1e-10)
+    assert comp[3] == pytest.approx(float(ref[3]), rel=1e-10)
+
+
+def test_moments_move_with_location_and_scale():
+    z, x = np.empty(5), np.empty(5)
+    ref = univariate.moments(0.0, 1.0, -0.3, 1.7, z)
+    comp = univariate.moments(5.0, 2.0, 5.0 - 0.6, 5.0 + 3.4, x)
+    assert comp == pytest.approx(ref, rel=1e-13)
+    assert x[1] == pytest.approx(5 + 2 * z[1], rel=1e-13)
+    assert x[4] == pytest.approx(
+        625 + 4 * 125 * 2 * z[1] + 6 * 25 * 4 * z[2] + 4 * 5 * 8 * z[3] + 16 * z[4], rel=1e-13
+    )
+
+
+def test_empty_intervals_have_no_mass():
+    assert univariate.log_mass(1.0, 1.0) == -math.inf
+    assert univariate.moments(0.0, 1.0, 2.0, 1.0, np.empty(5)) == -math.inf
+
+
+@pytest.mark.parametrize(("a", "b"), [i for i in INTERVALS if i[1] - i[0] > 1e-8])
+@pytest.mark.parametrize("u", [1e-12, 0.1, 0.5, 0.9, 1 - 1e-12])
+def test_draws_match_the_inverse_cdf_of_mpmath(a, b, u):
+    if math.isinf(a) and math.isinf(b):
+        with mp.workdps(40):
+            ref = mp.sqrt(2) * mp.erfinv(2 * mp.mpf(u) - 1)
+    else:
+        ref = naive.mp_inverse_cdf(a, b, u)
+    comp = univariate.draw(a, b, u)
+    assert a <= comp <= b
+    assert abs(comp - ref) <= 1e-10 * max(abs(ref), 1)
+
+
+def test_draws_at_the_ends_stay_inside():
+    for a, b in [(0.0, 1.0), (40.0, math.inf), (-math.inf, -40.0), (-1.0, 2.0)]:
+        for u in (0.0, 1e-300, 1.0 - 2**-53):
+            z = univariate.draw(a, b, u)
+            assert a <= z <= b
+            assert not math.isnan(z)
+
+
+def test_array_forms_agree_with_the_scalar_ones(rng):
+    a = rng.normal(size=50)
+    b = a + rng.exponential(size=50)
+    u = rng.random(50)
+    ref = [univariate.draw(*t) for t in zip(a, b, u, strict=True)]
+    np.testing.assert_array_equal(univariate.draws(a, b, u), ref)
+    ref = [univariate.log_mass(*t) for t in zip(a, b, strict=True)]
+    np.testing.assert_array_equal(univariate.log_masses(a, b), ref)

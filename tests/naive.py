@@ -1,0 +1,268 @@
+"""Slow, obvious oracles. Nothing here imports a kernel or a solver of halfseen."""
+
+import itertools
+import math
+
+import mpmath as mp
+import numpy as np
+from scipy import integrate, optimize, stats
+
+
+def pdf(x, mu, sigma):
+    return math.exp(-0.5 * ((x - mu) / sigma) ** 2) / (sigma * math.sqrt(2 * math.pi))
+
+
+def cdf(x, mu, sigma):
+    return 0.5 * math.erfc((mu - x) / (sigma * math.sqrt(2)))
+
+
+def mp_truncated_moments(a, b, order=4, digits=40):
+    """log-mass and raw moments of a standard normal on (a, b), by adaptive quadrature in mpmath."""
+    with mp.workdps(digits):
+        low = mp.mpf(a) if a > -math.inf else -mp.mpf(max(60, abs(b) + 20 if b < 0 else 60))
+        high = mp.mpf(b) if b < math.inf else mp.mpf(max(60, a + 20 if a > 0 else 60))
+        peak = min(max(mp.mpf(0), low), high)
+        # Cut where the integrand changes scale, on both sides of its peak.
+        scale = 1 / (1 + abs(peak))
+        cuts = {low, high, peak}
+        for factor in (0.5, 2, 5, 10, 20, 40):
+            cuts |= {peak + factor * scale, peak - factor * scale}
+        cuts = sorted(c for c in cuts if low <= c <= high)
+
+        def integral(k):
+            return mp.quad(lambda z: z**k * mp.exp(-(z - peak) * (z + peak) / 2), cuts)
+
+        total = integral(0)
+        log_mass = mp.log(total) - peak**2 / 2 - mp.log(2 * mp.pi) / 2
+        return log_mass, [integral(k) / total for k in range(order + 1)]
+
+
+def mp_inverse_cdf(a, b, u, digits=40):
+    """The z with P(a < Z < z) = u·P(a < Z < b), by root finding in mpmath."""
+    with mp.workdps(digits):
+        sign = 1 if a >= 0 else -1
+
+        # Work in the tail that is smaller: survival for positive limits, CDF for negative ones.
+        def tail(z):
+            return (
+                mp.erfc(sign * mp.mpf(z) / mp.sqrt(2))
+                if abs(z) < math.inf
+                else mp.mpf(0 if sign * z > 0 else 2)
+            )
+
+        target = tail(a) + mp.mpf(u) * (tail(b) - tail(a))
+        low = mp.mpf(a) if a > -math.inf else mp.mpf(b) - 60
+        high = mp.mpf(b) if b < math.inf else mp.mpf(a) + 60
+        for _ in range(160):
+            middle = (low + high) / 2
+            if (tail(middle) - target) * sign > 0:
+                low = middle
+            else:
+                high = middle
+        return (low + high) / 2
+
+
+def pieces_of(sets, far=60.0):
+    """Intervals of a set as finite pairs."""
+    return [(max(p.lower, -far), min(p.upper, far)) for p in sets.pieces]
+
+
+def product_moment(gaussian, left, right, a, b):
+    """∫∫ x^a y^b density over a product of intervals, by nested quadrature."""
+    m, S = gaussian.mean, gaussian.covariance
+    s1 = math.sqrt(S[0, 0])
+    slope, s2 = S[0, 1] / S[0, 0], math.sqrt(S[1, 1] - S[0, 1] ** 2 / S[0, 0])
+
+    def inner(x):
+        centre = m[1] + slope * (x - m[0])
+        total = 0.0
+        for low, high in right:
+            low, high = max(low, centre - 12 * s2), min(high, centre + 12 * s2)
+            if low < high:
+                total += integrate.quad(
+                    lambda y: y**b * pdf(y, centre, s2),
+                    low,
+                    high,
+                    epsabs=1e-14,
+                    epsrel=1e-12,
+                    limit=200,
+                )[0]
+        return total * x**a * pdf(x, m[0], s1)
+
+    total = 0.0
+    for low, high in left:
+        low, high = max(low, m[0] - 12 * s1), min(high, m[0] + 12 * s1)
+        if low < high:
+            total += integrate.quad(inner, low, high, epsabs=1e-13, epsrel=1e-11, limit=200)[0]
+    return total
+
+
+def line_moments(mu, sigma, pieces, weight=None):
+    """Mass, E[x], E[x²] of N(mu, sigma²) on pieces (or with a weight function), by quadrature."""
+    weight = weight or (lambda x: 1.0)
+
+    def integral(k):
+        total = 0.0
+        for low, high in pieces:
+            low, high = max(low, mu - 12 * sigma), min(high, mu + 12 * sigma)
+            if low < high:
+                total += integrate.quad(
+                    lambda x: x**k * weight(x) * pdf(x, mu, sigma),
+                    low,
+                    high,
+                    epsabs=1e-14,
+                    epsrel=1e-12,
+                    limit=400,
+                )[0]
+        return total
+
+    mass = integral(0)
+    return mass, integral(1) / mass, integral(2) / mass
+
+
+def _minimise(function, start):
+    """BFGS on a function that returns its value and gradient, polished on the gradient alone."""
+    found = optimize.minimize(function, start, jac=True, method="BFGS", options={"gtol": 1e-9})
+    root = optimize.root(lambda p: function(p)[1], found.x, tol=1e-12)
+    assert root.success or np.abs(root.fun).max() < 1e-9
+    return root.x
+
+
+def truncated_line_mle(x, pieces, weight=None):
+    """Mean and deviation that maximise the likelihood of x, all of which lie in the pieces."""
+    scale, centre = x.std(), x.mean()
+    z = (x - centre) / scale
+    pieces = [((a - centre) / scale, (b - centre) / scale) for a, b in pieces]
+    inner = None if weight is None else (lambda t: weight(centre + scale * t))
+
+    def loss(p):
+        mu, sigma = p[0], math.exp(p[1])
+        mass, m1, m2 = line_moments(mu, sigma, pieces, inner)
+        value = -stats.norm.logpdf(z, mu, sigma).mean() + math.log(mass)
+        # d/dmu and d/dlog(sigma) of both terms
+        data = np.array([(z.mean() - mu) / sigma**2, ((z - mu) ** 2).mean() / sigma**2 - 1])
+        model = np.array([(m1 - mu) / sigma**2, (m2 - 2 * mu * m1 + mu**2) / sigma**2 - 1])
+        return value, model - data
+
+    mu, log_sigma = _minimise(loss, np.zeros(2))
+    return centre + scale * mu, scale * math.exp(log_sigma)
+
+
+def censored_line_mle(x, hidden, hidden_pieces, start, weight=None):
+    """Mean and deviation that maximise the likelihood of seen x and a count of hidden values."""
+    n, total = x.size, x.size + hidden
+
+    def loss(p):
+        mu, sigma = p[0], math.exp(p[1])
+        mass, m1, m2 = line_moments(mu, sigma, hidden_pieces, weight)
+        value = -(stats.norm.logpdf(x, mu, sigma).sum() + hidden * math.log(mass)) / total
+        seen = np.array([(x - mu).sum() / sigma**2, ((x - mu) ** 2).sum() / sigma**2 - n])
+        rest = hidden * np.array([(m1 - mu) / sigma**2, (m2 - 2 * mu * m1 + mu**2) / sigma**2 - 1])
+        return value, -(seen + rest) / total
+
+    mu, log_sigma = _minimise(loss, np.array([start[0], math.log(start[1])]))
+    return mu, math.exp(log_sigma)
+
+
+def product_mass(marginals, rho, left, right, left_weight=None, right_weight=None):
+    """P(x in left, y in right) with standard deviations and means fixed, by nested quadrature."""
+    (m1, s1), (m2, s2) = marginals
+    root = math.sqrt(1 - rho**2)
+    left_weight = left_weight or (lambda x: 1.0)
+
+    def inner(x):
+        centre, width = m2 + s2 * rho * (x - m1) / s1, s2 * root
+        if right_weight is None:
+            return sum(cdf(b, centre, width) - cdf(a, centre, width) for a, b in right)
+        return integrate.quad(
+            lambda y: right_weight(y) * pdf(y, centre, width),
+            centre - 12 * width,
+            centre + 12 * width,
+            epsabs=1e-12,
+            limit=200,
+        )[0]
+
+    total = 0.0
+    for a, b in left:
+        a, b = max(a, m1 - 10 * s1), min(b, m1 + 10 * s1)
+        if a < b:
+            total += integrate.quad(
+                lambda x: left_weight(x) * pdf(x, m1, s1) * inner(x),
+                a,
+                b,
+                epsabs=1e-13,
+                epsrel=1e-12,
+                limit=400,
+            )[0]
+    return total
+
+
+def correlation_mle(X, marginals, cell_masses, cells):
+    """The ρ that maximises seen-seen densities and Σ count·log mass, by bounded search.
+
+    ``cell_masses(rho)`` and ``cells`` are dictionaries over (seen, seen) patterns.
+    """
+    (m1, s1), (m2, s2) = marginals
+    both = X[~np.isnan(X).any(axis=1)]
+    u, v = (both[:, 0] - m1) / s1, (both[:, 1] - m2) / s2
+
+    def loss(rho):
+        q = (u**2 - 2 * rho * u * v + v**2) / (1 - rho**2)
+        value = 0.5 * q.sum() + 0.5 * len(u) * math.log(1 - rho**2)
+        masses = cell_masses(rho)
+        return value - sum(count * math.log(masses[c]) for c, count in cells.items() if count)
+
+    grid = np.linspace(-0.95, 0.95, 20)
+    k = int(np.argmin([loss(r) for r in grid]))
+    found = optimize.minimize_scalar(
+        loss,
+        bounds=(max(grid[k] - 0.1, -0.999), min(grid[k] + 0.1, 0.999)),
+        method="bounded",
+        options={"xatol": 1e-10},
+    )
+    return found.x
+
+
+def truncated_plane_mle(X, left, right):
+    """Mean and covariance that maximise the likelihood of pairs in a product of intervals."""
+    from halfseen.gaussian import Gaussian
+
+    centre, scale = X.mean(axis=0), X.std(axis=0)
+    Z = (X - centre) / scale
+    left = [((a - centre[0]) / scale[0], (b - centre[0]) / scale[0]) for a, b in left]
+    right = [((a - centre[1]) / scale[1], (b - centre[1]) / scale[1]) for a, b in right]
+    powers = [(1, 0), (0, 1), (2, 0), (1, 1), (0, 2)]
+    factors = np.array([1, 1, -0.5, -1, -0.5])
+    data = factors * [(Z[:, 0] ** a * Z[:, 1] ** b).mean() for a, b in powers]
+
+    def gaussian(theta):
+        T = np.array([[theta[2], theta[3]], [theta[3], theta[4]]])
+        S = np.linalg.inv(T)
+        return Gaussian(S @ theta[:2], S)
+
+    def score(theta):
+        g = gaussian(theta)
+        mass = product_moment(g, left, right, 0, 0)
+        model = [product_moment(g, left, right, a, b) / mass for a, b in powers]
+        return factors * model - data
+
+    T = np.linalg.inv(np.cov(Z.T, bias=True))
+    found = optimize.root(score, [0, 0, T[0, 0], T[0, 1], T[1, 1]], tol=1e-10)
+    assert np.abs(found.fun).max() < 1e-8
+    g = gaussian(found.x)
+    return centre + scale * g.mean, g.covariance * np.outer(scale, scale)
+
+
+def pair_sums(X):
+    """Counts and sums over the rows in which both columns are seen, with loops."""
+    n, d = X.shape
+    counts, first, second, cross = (np.zeros((d, d)) for _ in range(4))
+    for row in range(n):
+        for i, j in itertools.product(range(d), repeat=2):
+            x, y = X[row, i], X[row, j]
+            if not (math.isnan(x) or math.isnan(y)):
+                counts[i, j] += 1
+                first[i, j] += x
+                second[i, j] += x * x
+                cross[i, j] += x * y
+    return counts, first, second, cross

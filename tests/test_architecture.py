@@ -1,0 +1,85 @@
+"""The house rules, read from the source."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import halfseen as hs
+
+SOURCE = Path(hs.__file__).parent
+# A module may import only from levels below its own, or from its own package.
+LEVELS = {
+    "errors": 0, "files": 0, "seeds": 0, "parallel": 0, "kernels": 0, "gaussian": 0, "metrics": 0,
+    "missingness": 1, "data": 1,
+    "simulate": 2, "samplers": 2,
+    "solvers": 3, "planning": 3,
+    "estimators": 4,
+    "demo": 5,
+    "cli": 6,
+}  # fmt: skip
+# Within level 0, and within level 1, these may import those.
+SAME_LEVEL = {
+    ("files", "errors"), ("seeds", "errors"), ("parallel", "errors"), ("gaussian", "errors"),
+    ("gaussian", "files"), ("metrics", "errors"), ("metrics", "gaussian"),
+}  # fmt: skip
+FILES = sorted(SOURCE.rglob("*.py"))
+
+
+def _room(path):
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def _imports(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("halfseen."):
+            yield node.module.split(".")[1]
+        elif isinstance(node, ast.Import):
+            for name in node.names:
+                if name.name.startswith("halfseen."):
+                    yield name.name.split(".")[1]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_levels_point_down(path):
+    room = _room(path)
+    if room in ("__init__", "__main__"):
+        return
+    for target in _imports(ast.parse(path.read_text())):
+        allowed = target == room or LEVELS[target] < LEVELS[room] or (room, target) in SAME_LEVEL
+        assert allowed, f"{room} (level {LEVELS[room]}) imports {target} (level {LEVELS[target]})"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_kernels_are_cached_release_the_lock_and_keep_nan(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(node, ast.FunctionDef):
+            continue
+        for decorator in node.decorator_list:
+            name = decorator.func if isinstance(decorator, ast.Call) else decorator
+            if isinstance(name, ast.Name) and name.id in ("njit", "jit"):
+                assert isinstance(decorator, ast.Call), node.name
+                flags = {k.arg: getattr(k.value, "value", None) for k in decorator.keywords}
+                assert flags == {"cache": True, "nogil": True}, node.name
+
+
+def test_no_eval_and_no_pickle_of_files():
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id not in ("eval", "exec"), path
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = [n.name for n in node.names] + [getattr(node, "module", "") or ""]
+                assert not {"pickle", "joblib", "dill"} & set(names), path
+
+
+def test_every_public_name_is_there_and_documented():
+    for name in hs.__all__:
+        item = getattr(hs, name)
+        if name not in ("everything", "metrics", "planning", "solvers"):
+            assert item.__doc__, name
+
+
+def test_unknown_names_are_attribute_errors():
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = hs.nonsense

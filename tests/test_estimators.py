@@ -1,0 +1,61 @@
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import halfseen as hs
+
+
+@parametrize_with_checks([hs.CensoredGaussian(), hs.CensoredGaussian(method="pairwise")])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_it_is_the_twin_of_fit(three):
+    rule = hs.DetectionLimits(lower=[0.5, -3.0, 9.0])
+    X = hs.simulate(three, rule, 500, 0)
+    model = hs.CensoredGaussian(rule).fit(X)
+    ref = hs.fit(X, rule)
+    np.testing.assert_array_equal(model.mean_, ref.mean)
+    np.testing.assert_array_equal(model.covariance_, ref.covariance)
+    np.testing.assert_allclose(model.precision_ @ model.covariance_, np.eye(3), atol=1e-10)
+    assert model.fit_.method == "pairwise"
+    assert repr(clone(model)) == repr(model)
+
+
+def test_chunks_give_the_answer_of_the_whole(three):
+    rule = hs.DetectionLimits(lower=[0.5, -3.0, 9.0])
+    X = hs.simulate(three, rule, 3000, 0)
+    whole = hs.CensoredGaussian(rule).fit(X)
+    chunked = hs.CensoredGaussian(rule)
+    for part in np.array_split(X, 5):
+        chunked.partial_fit(part)
+    np.testing.assert_allclose(chunked.mean_, whole.mean_, rtol=1e-12)
+    np.testing.assert_allclose(chunked.covariance_, whole.covariance_, rtol=1e-12)
+    assert chunked.fit_.rows == 3000
+    # fit starts anew
+    chunked.fit(X[:1000])
+    assert chunked.fit_.rows == 1000
+    chunked.partial_fit(X[:500])
+    assert chunked.fit_.rows == 500
+
+
+def test_names_of_a_frame_reach_results_and_errors():
+    frame = pd.DataFrame({"lead": [1.0, 2.0, 3.0, 4.5], "zinc": [2.0, 1.0, 5.0, 4.0]})
+    assert hs.CensoredGaussian().fit(frame).fit_.names == ("lead", "zinc")
+    with pytest.raises(hs.ContradictionError, match="row 0, column lead"):
+        hs.CensoredGaussian(hs.DetectionLimits(lower=1.5)).fit(frame)
+    with pytest.raises(hs.ContradictionError, match="row 0, column lead"):
+        hs.CensoredGaussian(hs.DetectionLimits(lower=1.5)).partial_fit(frame)
+
+
+def test_partial_fit_refuses_what_it_cannot_stream():
+    X = np.ones((3, 1))
+    for model, sentence in (
+        (hs.CensoredGaussian(method="truncation_psgd"), "partial_fit works with"),
+        (hs.CensoredGaussian(hs.DetectionLimits(np.zeros((3, 1)))), "same rule in every row"),
+        (hs.CensoredGaussian(hs.Truncation(lambda Y: Y[:, 0] > 0)), "same rule in every row"),
+    ):
+        with pytest.raises(hs.InputError, match=sentence):
+            model.partial_fit(X)
