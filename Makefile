@@ -10,7 +10,7 @@ demo: $(VENV)/base
 	$(BIN)/halfseen demo
 
 test: $(VENV)/test lint
-	$(BIN)/python -m pytest -n 2 --dist loadscope
+	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -n 2
 
 lint: $(VENV)/test
 	$(BIN)/ruff check .
@@ -29,7 +29,8 @@ clean:
 	rm -rf $(VENV) docs/_build
 
 # A stamp for each set of requirements; touching pyproject.toml or the constraints makes them anew.
-$(VENV)/python: 
+$(VENV)/python:
+	@$(PYTHON) -c 'import sys; sys.exit("halfseen needs Python 3.11 or newer; try make PYTHON=python3.11" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
 	touch $@
 

@@ -1,0 +1,1 @@
+"""What halfseen measures about itself: ``python -m benchmarks``."""

@@ -1,0 +1,126 @@
+"""Speed against the bare matrix products, peak memory, and start-up, each in one run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from scipy.special import ndtri
+
+import halfseen as hs
+from benchmarks.registry import Row, task
+
+HIDDEN = 0.3
+
+
+def data(n: int, d: int) -> tuple[np.ndarray, hs.DetectionLimits]:
+    truth = hs.Gaussian(np.zeros(d), 0.5 * np.eye(d) + 0.5)
+    rule = hs.DetectionLimits(lower=float(ndtri(HIDDEN)))
+    return hs.simulate(truth, rule, n, 0), rule
+
+
+def bare_products(M: np.ndarray, X0: np.ndarray, X2: np.ndarray) -> None:
+    _ = M.T @ M, X0.T @ M, X2.T @ M, X0.T @ X0
+
+
+def clock(work, *arguments) -> float:
+    start = time.perf_counter()
+    work(*arguments)
+    return time.perf_counter() - start
+
+
+@task
+def products(quick: bool) -> Iterator[Row]:
+    n, d = (50_000, 200) if quick else (200_000, 200)
+    X, rule = data(n, d)
+    M = (~np.isnan(X)).astype(float)
+    X0 = np.where(M > 0, X, 0.0)
+    X2 = X0**2
+    for method in ("truncation", "pairwise"):
+        hs.fit(X[:2000], rule, method)
+    # Turn by turn, so that a noisy neighbour disturbs both; the median of the ratios counts.
+    rounds = [
+        (
+            clock(bare_products, M, X0, X2),
+            clock(hs.fit, X, rule, "truncation"),
+            clock(hs.fit, X, rule, "pairwise"),
+        )
+        for _ in range(7)
+    ]
+    bare, *fits = np.median(rounds, axis=0)
+    yield Row(f"four bare masked products, n = {n}, d = {d}", f"{bare:.2f} s", "")
+    ratios = np.median([[f / r[0] for f in r[1:]] for r in rounds], axis=0)
+    for method, ratio, seconds in zip(("truncation", "pairwise"), ratios, fits, strict=True):
+        yield Row(
+            f"{method}: whole fit / bare products, n = {n}, d = {d}, 30 % hidden",
+            f"{ratio:.2f} ({seconds:.2f} s)",
+            "at most 2.0",
+            bool(ratio <= 2.0),
+        )
+
+
+# The high-water mark is read from the process itself: ru_maxrss would count the parent's memory too.
+MEMORY = """
+import sys, numpy as np, halfseen as hs
+X = np.load(sys.argv[1])
+hs.fit(X, hs.DetectionLimits(lower=float(sys.argv[2])), sys.argv[3])
+peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(int(peak.split()[1]) * 1024 / X.nbytes)
+"""
+
+
+@task
+def memory(quick: bool) -> Iterator[Row]:
+    n, d = 200_000, 200
+    X, _ = data(n, d)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "X.npy"
+        np.save(path, X)
+        del X
+        for method in ("truncation", "pairwise"):
+            done = subprocess.run(
+                [sys.executable, "-c", MEMORY, str(path), str(float(ndtri(HIDDEN))), method],
+                capture_output=True, text=True, check=True,
+            )  # fmt: skip
+            ratio = float(done.stdout)
+            yield Row(
+                f"{method}: peak memory of the whole process / input, n = {n}, d = {d}",
+                f"{ratio:.2f}",
+                "at most 3",
+                ratio <= 3,
+            )
+
+
+@task
+def start_up(quick: bool) -> Iterator[Row]:
+    def run(*words: str) -> float:
+        return clock(
+            lambda: subprocess.run([sys.executable, *words], check=True, capture_output=True)
+        )
+
+    run("-c", "import halfseen")
+    importing = min(run("-c", "import halfseen") for _ in range(3))
+    empty = min(run("-c", "pass") for _ in range(3))
+    yield Row("import halfseen", f"{importing - empty:.2f} s", "under 1 s", importing - empty < 1)
+    run("-m", "halfseen", "demo")
+    again = run("-m", "halfseen", "demo")
+    yield Row("halfseen demo, second run", f"{again:.1f} s", "under 10 s", again < 10)
+
+
+@task
+def pair_forms(quick: bool) -> Iterator[Row]:
+    X, rule = data(20_000, 60)
+    pairs = 60 * 59 // 2
+    for form in ("correlation", "paper"):
+        hs.fit(X, rule, "truncation", form=form)
+        seconds = clock(lambda form=form: hs.fit(X, rule, "truncation", form=form))
+        yield Row(
+            f'truncation, form="{form}": microseconds per pair, d = 60, n = 20 000',
+            f"{1e6 * seconds / pairs:.0f}",
+            "",
+        )
