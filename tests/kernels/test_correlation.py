@@ -1,0 +1,81 @@
+import math
+
+import numpy as np
+import pytest
+
+from halfseen.kernels.correlation import (
+    PairCells,
+    PairSums,
+    SetMasses,
+    objective,
+    solve_correlations,
+)
+from tests import naive
+
+SUMS = PairSums(*(np.array([v]) for v in (40.0, 45.0, 38.0, 20.0)))
+CELLS = PairCells(
+    np.array([0, 1]), np.array([0]), np.array([1]), np.array([[-40.0, 7.0, 9.0, 12.0]])
+)
+LIMITS = (-0.3, 0.4)
+
+
+def _corners():
+    p = np.array([1 - naive.cdf(c, 0, 1) for c in LIMITS])
+    signs = np.array([-1.0, -1.0])
+    return SetMasses(p, 1 - p, np.array([0, 1, 2]), np.array(LIMITS), signs, np.empty((2, 0)))
+
+
+def _series(terms=256):
+    from halfseen.missingness.resolve import union_of_intervals
+    from halfseen.solvers.correlations import hermite_coefficients
+
+    table = np.stack(
+        [
+            hermite_coefficients(union_of_intervals(np.array([c]), np.array([np.inf])), terms)
+            for c in LIMITS
+        ]
+    )
+    corners = _corners()
+    none = np.empty(0)
+    return corners._replace(
+        end_start=np.zeros(3, dtype=np.intp), ends=none, signs=none, series=table
+    )
+
+
+@pytest.mark.parametrize("sets", [_corners, _series])
+@pytest.mark.parametrize("rho", [-0.6, 0.1, 0.8])
+def test_derivatives(sets, rho):
+    masses = sets()
+    step = 1e-5
+    _, slope, curve = objective(rho, 0, SUMS, CELLS, masses, True)
+    up, up_slope, _ = objective(rho + step, 0, SUMS, CELLS, masses, True)
+    down, down_slope, _ = objective(rho - step, 0, SUMS, CELLS, masses, True)
+    assert slope == pytest.approx((up - down) / (2 * step), rel=1e-6)
+    assert curve == pytest.approx((up_slope - down_slope) / (2 * step), rel=1e-6)
+
+
+def test_series_and_corners_are_the_same_function():
+    for rho in (-0.9, -0.3, 0.5, 0.9):
+        ref = objective(rho, 0, SUMS, CELLS, _corners(), True)
+        np.testing.assert_allclose(objective(rho, 0, SUMS, CELLS, _series(), True), ref, rtol=1e-8)
+
+
+def test_objective_is_the_formula():
+    rho = 0.37
+    n, suu, svv, suv = (float(s[0]) for s in SUMS)
+    ref = 0.5 * n * math.log(1 - rho**2) + (suu - 2 * rho * suv + svv) / (2 * (1 - rho**2))
+    unit = ((0.0, 1.0), (0.0, 1.0))
+    above = [[(c, 60.0)] for c in LIMITS]
+    below = [[(-60.0, c)] for c in LIMITS]
+    cells = [(above, above), (above, below), (below, above), (below, below)]
+    for count, (left, right) in zip(CELLS.counts[0], cells, strict=True):
+        ref -= count * math.log(naive.product_mass(unit, rho, left[0], right[1]))
+    assert objective(rho, 0, SUMS, CELLS, _corners(), False)[0] == pytest.approx(ref, rel=1e-9)
+
+
+def test_an_optimum_at_perfect_correlation_is_flagged():
+    sums = PairSums(*(np.array([v]) for v in (30.0, 30.0, 30.0, 30.0)))
+    cells = PairCells(np.array([0, 0]), np.empty(0, int), np.empty(0, int), np.empty((0, 4)))
+    rho, flag = solve_correlations(sums, cells, _corners())
+    assert rho[0] > 0.99999
+    assert flag[0] == 1
