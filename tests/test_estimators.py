@@ -34,15 +34,37 @@ def test_chunks_give_the_answer_of_the_whole(three):
     np.testing.assert_allclose(chunked.mean_, whole.mean_, rtol=1e-12)
     np.testing.assert_allclose(chunked.covariance_, whole.covariance_, rtol=1e-12)
     assert chunked.fit_.rows == 3000
-    # fit starts anew
+    # fit starts anew, and further chunks add to it
     chunked.fit(X[:1000])
     assert chunked.fit_.rows == 1000
-    chunked.partial_fit(X[:500])
-    assert chunked.fit_.rows == 500
+    chunked.partial_fit(X[1000:])
+    np.testing.assert_allclose(chunked.covariance_, whole.covariance_, rtol=1e-12)
+
+
+def test_chunks_that_say_too_little_wait_for_more(three):
+    X = three.sample(200, 0)
+    first = X[:50].copy()
+    first[:, 1] = np.nan
+    model = hs.CensoredGaussian()
+    with pytest.warns(hs.AssumptionWarning, match=r"50 rows do not determine.*x1 is hidden in all"):
+        model.partial_fit(first)
+    assert not hasattr(model, "mean_")
+    model.partial_fit(X[50:])
+    assert model.fit_.rows == 200
+
+
+def test_masked_cells_are_hidden():
+    masked = np.ma.array(np.random.default_rng(0).normal(size=(50, 2)), mask=False)
+    masked[0, 0] = 1e6
+    masked[0, 0] = np.ma.masked
+    ref = hs.fit(masked, hs.DetectionLimits(lower=-9))
+    np.testing.assert_array_equal(
+        hs.CensoredGaussian(hs.DetectionLimits(lower=-9)).fit(masked).mean_, ref.mean
+    )
 
 
 def test_names_of_a_frame_reach_results_and_errors():
-    frame = pd.DataFrame({"lead": [1.0, 2.0, 3.0, 4.5], "zinc": [2.0, 1.0, 5.0, 4.0]})
+    frame = pd.DataFrame({"lead": np.arange(1.0, 13.0), "zinc": np.arange(12.0) ** 2 % 7})
     assert hs.CensoredGaussian().fit(frame).fit_.names == ("lead", "zinc")
     with pytest.raises(hs.ContradictionError, match="row 0, column lead"):
         hs.CensoredGaussian(hs.DetectionLimits(lower=1.5)).fit(frame)

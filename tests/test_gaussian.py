@@ -55,6 +55,7 @@ def test_equality_hash_repr_and_copies(three):
     twin = hs.Gaussian(three.mean, three.covariance)
     assert twin == three
     assert hash(twin) == hash(three)
+    assert hash(hs.Gaussian([0.0], [[1.0]])) == hash(hs.Gaussian([-0.0], [[1.0]]))
     assert three != hs.Gaussian(three.mean + 1, three.covariance)
     assert three != 3
     assert pickle.loads(pickle.dumps(three)) == three
@@ -125,6 +126,12 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, three, monkeypatch):
     [
         (lambda: hs.Gaussian([0, 0], [[1, 2], [2, 1]]), "smallest eigenvalue is -1"),
         (lambda: hs.Gaussian([0, 0], [[1, 0.5], [0.2, 1]]), r"symmetric; entry \(0, 1\) is 0.5"),
+        (
+            lambda: hs.Gaussian(np.zeros(3), [[1e10, 0, 0], [0, 1, 0.9], [0, 0.1, 1]]),
+            r"symmetric; entry \(1, 2\) is 0.9",
+        ),
+        (lambda: hs.Gaussian([0], [[1]]).sample(2.5), "number of rows"),
+        (lambda: hs.Gaussian([0], [[1]]).logpdf([np.nan]), "must be finite"),
         (lambda: hs.Gaussian([0, 0], np.eye(3)), r"shape \(2, 2\).*got \(3, 3\)"),
         (lambda: hs.Gaussian([0, np.nan], np.eye(2)), "mean must be finite; entry 1 is nan"),
         (lambda: hs.Gaussian([0], [[np.inf]]), r"entry \(0, 0\) is inf"),

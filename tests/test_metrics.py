@@ -43,9 +43,6 @@ def test_kl_matches_its_definition(rng):
 def test_total_variation_on_the_line_matches_quadrature(shift, scale):
     p, q = hs.Gaussian([0.0], [[1.0]]), hs.Gaussian([shift], [[scale**2]])
 
-    def gap(x):
-        return abs(stats.norm.pdf(x) - stats.norm.pdf(x, shift, scale))
-
     grid = np.linspace(-12 * max(1, scale) - 3, 12 * max(1, scale) + 3, 200_001)
     values = np.abs(stats.norm.pdf(grid) - stats.norm.pdf(grid, shift, scale))
     ref = 0.5 * integrate.trapezoid(values, grid)
@@ -79,12 +76,30 @@ def test_total_variation_in_the_plane_and_beyond(rng, d):
     assert metrics.total_variation(p, q) == comp
 
 
+def test_units_do_not_matter():
+    p, q = hs.Gaussian([0, 0], np.diag([1e14, 1.0])), hs.Gaussian([0, 0], np.diag([1e14, 9.0]))
+    ref = metrics.total_variation(hs.Gaussian([0], [[1.0]]), hs.Gaussian([0], [[9.0]])).value
+    comp = metrics.total_variation(p, q)
+    assert comp.value == pytest.approx(ref, abs=5 * comp.standard_error)
+    assert not comp.exact
+
+
+@pytest.mark.parametrize("gap", [1e-8, 1e-5, 1e-2])
+def test_bounds_hold_for_neighbours(gap):
+    p = hs.Gaussian([0.0], [[1.0]])
+    for q in (hs.Gaussian([0.0], [[1.0 + gap]]), hs.Gaussian([gap], [[1.0]])):
+        comp = metrics.total_variation(p, q)
+        assert comp.lower <= comp.value <= comp.upper * (1 + 1e-6)
+
+
 def test_identical_and_far_apart():
     p = hs.Gaussian([0, 0], np.eye(2))
     assert metrics.total_variation(p, p).value == 0.0
     far = hs.Gaussian([99, 0], 2 * np.eye(2))
     assert metrics.total_variation(p, far).value == pytest.approx(1.0)
     assert metrics.hellinger_distance(p, far) == pytest.approx(1.0)
+    tiny, huge = hs.Gaussian([0], [[1e-90]]), hs.Gaussian([0], [[1e90]])
+    assert metrics.total_variation(tiny, huge).value == 1.0
 
 
 def test_bad_input_gets_a_sentence():
@@ -94,5 +109,9 @@ def test_bad_input_gets_a_sentence():
             distance(p, q)
     with pytest.raises(hs.InputError, match="shape"):
         metrics.relative_frobenius_error(np.eye(2), p)
+    with pytest.raises(hs.InputError, match="mean must have shape"):
+        metrics.mahalanobis_error([[0.0], [1.0]], p)
+    with pytest.raises(hs.InputError, match="must be finite"):
+        metrics.relative_frobenius_error([[np.nan]], p)
     with pytest.raises(hs.InputError, match="draws must be at least 2"):
         metrics.total_variation(q, hs.Gaussian([0, 0], 2 * np.eye(2)), draws=1)

@@ -1,10 +1,9 @@
-import threading
 import time
 
 import pytest
 
 import halfseen as hs
-from halfseen.parallel import map_in_order, resolve_jobs
+from halfseen.parallel import PIECES_AHEAD, map_in_order, resolve_jobs
 
 
 def test_results_come_in_order_whatever_the_speed():
@@ -17,21 +16,17 @@ def test_results_come_in_order_whatever_the_speed():
 
 
 def test_few_pieces_are_under_way_at_a_time():
-    started = []
-    gate = threading.Event()
+    taken = []
 
-    def work(k):
-        started.append(k)
-        gate.wait(5)
-        return k
+    def pieces():
+        for k in range(100):
+            taken.append(k)
+            yield k
 
-    results = map_in_order(work, range(100), 2)
-    thread = threading.Thread(target=lambda: next(results))
-    thread.start()
-    time.sleep(0.1)
-    assert len(started) <= 2
-    gate.set()
-    thread.join()
+    results = map_in_order(lambda k: k, pieces(), 2)
+    assert next(results) == 0
+    # Two threads, two pieces ahead for each, and the one that was just handed out.
+    assert len(taken) <= 2 * PIECES_AHEAD + 1
     assert list(results) == list(range(1, 100))
 
 
@@ -43,7 +38,7 @@ def test_errors_come_through():
         list(map_in_order(work, range(3), 2))
 
 
-@pytest.mark.parametrize("jobs", [0, -1, 1.5, True, "2"])
+@pytest.mark.parametrize("jobs", [0, -2, 1.5, True, "2"])
 def test_bad_jobs(jobs):
     with pytest.raises(hs.InputError, match="n_jobs"):
         resolve_jobs(jobs)

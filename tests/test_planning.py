@@ -18,6 +18,12 @@ def test_rows_follow_the_rate_of_the_theorem():
     assert worse.rows == pytest.approx(4 * base.rows, rel=1e-3)
 
 
+@pytest.mark.parametrize("arguments", [(5, 1e-170, 0.5), (5, 0.1, 1e-320), (5, 0.1, 0.5, 1e200)])
+def test_more_rows_than_can_be_counted(arguments):
+    with pytest.raises(hs.InputError, match="more rows than can be counted"):
+        samples_for_self_censoring(*arguments)
+
+
 def test_it_says_what_it_is():
     text = str(samples_for_self_censoring(4, 0.1, 0.5))
     assert "10 problems" in text
@@ -36,6 +42,8 @@ def test_it_says_what_it_is():
         ((2, 0.1, 0.5, 0.5), "condition_number"),
         ((2, 0.1, 0.5, 1.0, 1.0), "delta"),
         ((2, 0.1, math.nan), "alpha"),
+        (("a", 0.1, 0.5), "d"),
+        ((math.nan, 0.1, 0.5), "d"),
     ],
 )
 def test_bad_input_gets_a_sentence(arguments, name):

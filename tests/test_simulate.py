@@ -5,6 +5,7 @@ import pytest
 from scipy.special import ndtri
 
 import halfseen as hs
+from halfseen.seeds import Purpose, keyed_generator
 
 # The package shows the function under the name of its module.
 module = sys.modules["halfseen.simulate"]
@@ -28,8 +29,17 @@ def test_rows_come_from_generators_keyed_by_block(three, monkeypatch):
     rule = hs.SelfCensoring(hs.everything)
     monkeypatch.setattr(module, "BLOCK_ROWS", 10)
     X = hs.simulate(three, rule, 35, 7)
-    np.testing.assert_array_equal(X[20:30], three.sample(10, np.random.default_rng([7, 2])))
+    np.testing.assert_array_equal(X[20:30], three.sample(10, keyed_generator(7, Purpose.ROWS, 2)))
     np.testing.assert_array_equal(hs.simulate(three, rule, 20, 7), X[:20])
+
+
+def test_streams_never_meet():
+    places = [(p, *rest) for p in Purpose for rest in ((), (0,), (0, 0), (0, 1), (1,), (1, 0))]
+    draws = {keyed_generator(5, *place).integers(2**63) for place in places}
+    assert len(draws) == len(places)
+    assert keyed_generator(5, Purpose.ROWS, 0).integers(2**63) != np.random.default_rng(5).integers(
+        2**63
+    )
 
 
 def test_seeds(three):

@@ -19,6 +19,7 @@ from halfseen.gaussian import Gaussian
 from halfseen.missingness import (
     DetectionLimits,
     Interval,
+    LinearThreshold,
     Predicate,
     Probability,
     SelfCensoring,
@@ -50,6 +51,7 @@ __all__ = [
     "HalfseenWarning",
     "InputError",
     "Interval",
+    "LinearThreshold",
     "NotIdentifiedError",
     "PairMoments",
     "Predicate",

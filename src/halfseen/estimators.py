@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from halfseen.data.moments import PairMoments
-from halfseen.errors import InputError
+from halfseen.errors import AssumptionWarning, InputError, NotIdentifiedError
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness
 from halfseen.seeds import RandomState
 from halfseen.solvers.fit import fit
@@ -82,13 +83,17 @@ class CensoredGaussian(BaseEstimator):
         """
         X = self._validated(X, reset=True)
         self._moments: PairMoments | None = None
+        if self._streams():
+            self._moments = self._moments_of(X)
+            return self._learn(self._moments)
         return self._learn(X)
 
     def partial_fit(self, X: Any, y: Any = None) -> CensoredGaussian:
         """Learn from a chunk of rows in addition to those seen before.
 
-        The answer is that of ``fit`` on all chunks together. Only for the methods ``pairwise`` and
-        ``truncation``, with the same limits in every row.
+        The answer is that of ``fit`` on all rows together. Only for the methods ``pairwise`` and
+        ``truncation``, with the same limits in every row. While the rows so far do not determine every
+        parameter, there is a warning instead of an answer.
 
         Parameters
         ----------
@@ -104,30 +109,46 @@ class CensoredGaussian(BaseEstimator):
             raise InputError(
                 f"partial_fit works with the methods {', '.join(_STREAMING)}; got {self.method!r}."
             )
-        rule = self.missingness
-        if rule is not None and (not isinstance(rule, ColumnwiseMissingness) or rule.varies_by_row):
+        if not self._streams():
             raise InputError(
                 "partial_fit needs the same rule in every row (SelfCensoring, or DetectionLimits by "
                 "column); use fit with the whole table."
             )
         before: PairMoments | None = getattr(self, "_moments", None)
-        X = self._validated(X, reset=before is None)
-        if rule is not None:
-            rule.check_width(X.shape[1])
-            rule.check(X, self._names())
-        chunk = PairMoments.from_array(X, self._names(), self.n_jobs)
+        chunk = self._moments_of(self._validated(X, reset=before is None, fewest=1))
         moments = chunk if before is None else before.merge(chunk)
         self._moments = moments
-        return self._learn(moments)
+        try:
+            return self._learn(moments)
+        except NotIdentifiedError as error:
+            warnings.warn(
+                f"{moments.rows} rows do not determine every parameter yet: {error}",
+                AssumptionWarning,
+                stacklevel=2,
+            )
+            return self
 
-    def _validated(self, X: Any, reset: bool) -> NDArray[np.float64]:
+    def _streams(self) -> bool:
+        """Whether the method and the rule allow rows to be added later."""
+        rule = self.missingness
+        uniform = isinstance(rule, ColumnwiseMissingness) and not rule.varies_by_row
+        return self.method in _STREAMING and (rule is None or uniform)
+
+    def _moments_of(self, X: NDArray[np.float64]) -> PairMoments:
+        if self.missingness is not None:
+            self.missingness.check_width(X.shape[1])
+            self.missingness.check(X, self._names())
+        return PairMoments.from_array(X, self._names(), self.n_jobs)
+
+    def _validated(self, X: Any, reset: bool, fewest: int = 2) -> NDArray[np.float64]:
         return validate_data(
             self,
-            X,
+            # scikit-learn would read what lies under a mask.
+            np.ma.filled(X.astype(float), np.nan) if np.ma.isMaskedArray(X) else X,
             reset=reset,
             dtype=[np.float64, np.float32],
             ensure_all_finite="allow-nan",
-            ensure_min_samples=2 if reset else 1,
+            ensure_min_samples=fewest,
         )
 
     def _names(self) -> tuple[str, ...]:

@@ -8,8 +8,12 @@ from pathlib import Path
 def write_text_whole(path: str | os.PathLike[str], text: str) -> None:
     """Write ``text`` beside ``path`` and move it there, so that no reader sees half of it."""
     target = Path(path)
+    # mkstemp makes files that only their owner may read; a saved result should be like any other.
+    mask = os.umask(0)
+    os.umask(mask)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
+        os.chmod(name, 0o666 & ~mask)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()

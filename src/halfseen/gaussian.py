@@ -16,12 +16,13 @@ from scipy import linalg
 
 from halfseen.errors import InputError
 from halfseen.files import write_text_whole
+from halfseen.parallel import single_blas_thread
 
 FORMAT = "halfseen.gaussian"
 VERSION = 1
 # A file larger than this is refused before it is parsed (d = 5 000 takes about 500 MB as text).
 LARGEST_FILE = 2**29
-# How far a covariance may be from symmetric, relative to its largest entry.
+# How far a covariance may be from symmetric, on the scale of correlations.
 SYMMETRY_TOLERANCE = 1e-8
 
 Generator = np.random.Generator
@@ -57,7 +58,7 @@ class Gaussian:
         m = np.atleast_1d(np.array(mean, dtype=np.float64))
         S = np.atleast_2d(np.array(covariance, dtype=np.float64))
         _check_parameters(m, S)
-        S = 0.5 * (S + S.T)
+        S = 0.5 * S + 0.5 * S.T
         try:
             cholesky = np.linalg.cholesky(S)
         except np.linalg.LinAlgError:
@@ -127,10 +128,11 @@ class Gaussian:
         self, n: int, random_state: int | Sequence[int] | Generator | None = None
     ) -> NDArray[np.float64]:
         """Draw ``n`` rows."""
-        if n < 0:
-            raise InputError(f"n must be a number of rows, at least 0; got {n}.")
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
+            raise InputError(f"n must be a number of rows, at least 0; got {n!r}.")
         rng = np.random.default_rng(random_state)
-        return self._mean + rng.standard_normal((n, self.dimension)) @ self._cholesky.T
+        with single_blas_thread():
+            return self._mean + rng.standard_normal((n, self.dimension)) @ self._cholesky.T
 
     def whiten(self, Y: ArrayLike) -> NDArray[np.float64]:
         """Return ``L⁻¹(y - mean)`` for each row, where L is the Cholesky factor."""
@@ -140,6 +142,8 @@ class Gaussian:
                 f"rows must have {self.dimension} values, one for each coordinate; "
                 f"got {Y.shape[1]}."
             )
+        if not np.isfinite(Y).all():
+            raise InputError("values must be finite; got NaN or infinity.")
         return linalg.solve_triangular(self._cholesky, (Y - self._mean).T, lower=True).T
 
     def logpdf(self, Y: ArrayLike) -> NDArray[np.float64] | float:
@@ -204,7 +208,7 @@ class Gaussian:
             )
         try:
             return cls(content["mean"], content["covariance"])
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise InputError(f"{path} is not a saved Gaussian: {error}") from None
 
     def __eq__(self, other: object) -> bool:
@@ -215,7 +219,8 @@ class Gaussian:
         )
 
     def __hash__(self) -> int:
-        return hash((self._mean.tobytes(), self._covariance.tobytes()))
+        # Adding zero makes −0.0 and 0.0, which are equal, hash alike.
+        return hash(((self._mean + 0.0).tobytes(), (self._covariance + 0.0).tobytes()))
 
     def __repr__(self) -> str:
         if self.dimension > 4:
@@ -253,8 +258,11 @@ def _check_parameters(mean: NDArray[np.float64], covariance: NDArray[np.float64]
     if not np.isfinite(covariance).all():
         i, j = (int(k) for k in np.argwhere(~np.isfinite(covariance))[0])
         raise InputError(f"covariance must be finite; entry ({i}, {j}) is {covariance[i, j]}.")
-    gap = np.abs(covariance - covariance.T)
-    if gap.max() > SYMMETRY_TOLERANCE * np.abs(covariance).max():
+    # Relative to the two variances, so that units do not matter.
+    root = np.sqrt(np.abs(np.diag(covariance)))
+    with np.errstate(invalid="ignore"):
+        gap = np.abs(covariance - covariance.T) / np.maximum(np.outer(root, root), 1e-300)
+    if gap.max() > SYMMETRY_TOLERANCE:
         i, j = (int(k) for k in np.unravel_index(gap.argmax(), gap.shape))
         raise InputError(
             f"covariance must be symmetric; entry ({i}, {j}) is {covariance[i, j]:.6g} but "

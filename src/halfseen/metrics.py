@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 from scipy.special import erf, ndtr
 
@@ -15,6 +15,17 @@ from halfseen.gaussian import Gaussian
 
 # Relative gap below which two covariances count as equal, so that the closed form applies.
 EQUAL_COVARIANCES = 1e-12
+# Beyond this ratio of scales, or shift, two densities on the line have nothing in common.
+LARGEST_RATIO = 1e30
+
+__all__ = [
+    "TotalVariation",
+    "hellinger_distance",
+    "kl_divergence",
+    "mahalanobis_error",
+    "relative_frobenius_error",
+    "total_variation",
+]
 
 
 @dataclass(frozen=True)
@@ -28,18 +39,16 @@ class TotalVariation:
     standard_error : float
         Monte-Carlo standard error of ``value``; 0 where a closed form was used.
     lower, upper : float
-        Closed-form bounds (Hellinger, Pinsker and Bretagnolle-Huber) that hold exactly.
+        Closed-form bounds (Hellinger, Pinsker and Bretagnolle-Huber), which hold to rounding.
+    exact : bool
+        Whether ``value`` is from a closed form.
     """
 
     value: float
     standard_error: float
     lower: float
     upper: float
-
-    @property
-    def exact(self) -> bool:
-        """Whether ``value`` is from a closed form."""
-        return self.standard_error == 0.0
+    exact: bool
 
     def __float__(self) -> float:
         return self.value
@@ -54,7 +63,10 @@ def mahalanobis_error(mean: ArrayLike, truth: Gaussian) -> float:
     >>> hs.metrics.mahalanobis_error([3.0], hs.Gaussian([1.0], [[4.0]]))
     1.0
     """
-    return float(np.linalg.norm(truth.whiten(np.asarray(mean, dtype=float))))
+    found = np.asarray(mean, dtype=float)
+    if found.shape != truth.mean.shape:
+        raise InputError(f"mean must have shape {truth.mean.shape}; got {found.shape}.")
+    return float(np.linalg.norm(truth.whiten(found)))
 
 
 def relative_frobenius_error(covariance: ArrayLike, truth: Gaussian) -> float:
@@ -71,10 +83,9 @@ def relative_frobenius_error(covariance: ArrayLike, truth: Gaussian) -> float:
         raise InputError(
             f"covariance must have shape {truth.covariance.shape}; got {covariance.shape}."
         )
-    # L⁻¹ Σ̂ L⁻ᵀ is Σ*^-½ Σ̂ Σ*^-½ up to a rotation, which the Frobenius norm does not see.
-    half = linalg.solve_triangular(truth.cholesky, covariance, lower=True)
-    whitened = linalg.solve_triangular(truth.cholesky, half.T, lower=True)
-    return float(np.linalg.norm(np.eye(truth.dimension) - whitened))
+    if not np.isfinite(covariance).all():
+        raise InputError("covariance must be finite; got NaN or infinity.")
+    return float(np.linalg.norm(_whitened_gap(covariance, truth)))
 
 
 def kl_divergence(p: Gaussian, q: Gaussian) -> float:
@@ -87,10 +98,10 @@ def kl_divergence(p: Gaussian, q: Gaussian) -> float:
     0.5
     """
     _check_same_dimension(p, q)
-    ratio = linalg.solve_triangular(q.cholesky, p.cholesky, lower=True)
+    # With Σ_p = L(I + Δ)Lᵀ and L that of q: KL = ½(tr Δ − log det(I + Δ) + ‖L⁻¹(μ_p − μ_q)‖²)
+    gaps = np.linalg.eigvalsh(_whitened_gap(p.covariance, q))
     shift = q.whiten(p.mean)
-    trace = (ratio**2).sum() + (shift**2).sum() - p.dimension
-    return max(0.0, 0.5 * float(trace + q.log_determinant - p.log_determinant))
+    return max(0.0, 0.5 * float((gaps - np.log1p(gaps)).sum() + (shift**2).sum()))
 
 
 def hellinger_distance(p: Gaussian, q: Gaussian) -> float:
@@ -104,14 +115,12 @@ def hellinger_distance(p: Gaussian, q: Gaussian) -> float:
     0.0
     """
     _check_same_dimension(p, q)
-    average = Gaussian(p.mean, 0.5 * (p.covariance + q.covariance))
+    gaps = np.linalg.eigvalsh(_whitened_gap(q.covariance, p))
+    average = Gaussian(p.mean, 0.5 * p.covariance + 0.5 * q.covariance)
     shift = average.whiten(q.mean)
-    log_affinity = (
-        0.25 * (p.log_determinant + q.log_determinant)
-        - 0.5 * average.log_determinant
-        - 0.125 * float((shift**2).sum())
-    )
-    return math.sqrt(max(0.0, -math.expm1(log_affinity)))
+    # log of (det Σ_p det Σ_q)^¼ / det(average)^½, in which log det Σ_p cancels
+    spread = float((0.25 * np.log1p(gaps) - 0.5 * np.log1p(0.5 * gaps)).sum())
+    return math.sqrt(max(0.0, -math.expm1(spread - 0.125 * float((shift**2).sum()))))
 
 
 def total_variation(
@@ -139,13 +148,12 @@ def total_variation(
     """
     _check_same_dimension(p, q)
     lower, upper = _total_variation_bounds(p, q)
-    gap = np.abs(p.covariance - q.covariance).max()
-    if gap <= EQUAL_COVARIANCES * np.abs(p.covariance).max():
+    if np.linalg.norm(_whitened_gap(q.covariance, p)) <= EQUAL_COVARIANCES:
         # 2Φ(δ/2) - 1, the paper's formula for P_λ and Q_λ
         value = float(erf(np.linalg.norm(p.whiten(q.mean)) / (2.0 * math.sqrt(2.0))))
-        return TotalVariation(value, 0.0, lower, upper)
+        return TotalVariation(value, 0.0, lower, upper, True)
     if p.dimension == 1:
-        return TotalVariation(_total_variation_on_the_line(p, q), 0.0, lower, upper)
+        return TotalVariation(_total_variation_on_the_line(p, q), 0.0, lower, upper, True)
     if draws < 2:
         raise InputError(f"draws must be at least 2 to give a standard error; got {draws}.")
     # TV = E |p - q| / (p + q) over the half-and-half mixture, and the ratio is |tanh(Δ/2)|.
@@ -157,7 +165,7 @@ def total_variation(
         values.append(np.abs(np.tanh(0.5 * (np.asarray(p.logpdf(Y)) - np.asarray(q.logpdf(Y))))))
     value = 0.5 * (values[0].mean() + values[1].mean())
     error = 0.5 * math.sqrt(sum(v.var(ddof=1) / v.size for v in values if v.size > 1))
-    return TotalVariation(float(value), error, lower, upper)
+    return TotalVariation(float(value), error, lower, upper, False)
 
 
 def _total_variation_bounds(p: Gaussian, q: Gaussian) -> tuple[float, float]:
@@ -175,6 +183,8 @@ def _total_variation_on_the_line(p: Gaussian, q: Gaussian) -> float:
     narrow, wide = (p, q) if p.covariance[0, 0] < q.covariance[0, 0] else (q, p)
     m, s = float(narrow.mean[0]), float(narrow.standard_deviations[0])
     shift, ratio = (float(wide.mean[0]) - m) / s, float(wide.standard_deviations[0]) / s
+    if max(ratio, abs(shift)) > LARGEST_RATIO:
+        return 1.0
     # In units of the narrow one: z² - ((z - shift)/ratio)² = 2 log ratio
     a, b = ratio**2 - 1.0, shift
     c = -(shift**2) - 2.0 * ratio**2 * math.log(ratio)
@@ -185,6 +195,13 @@ def _total_variation_on_the_line(p: Gaussian, q: Gaussian) -> float:
     inside_narrow = ndtr(high) - ndtr(low)
     inside_wide = ndtr((high - shift) / ratio) - ndtr((low - shift) / ratio)
     return float(min(max(inside_narrow - inside_wide, 0.0), 1.0))
+
+
+def _whitened_gap(covariance: NDArray[np.float64], truth: Gaussian) -> NDArray[np.float64]:
+    """L⁻¹(Σ̂ − Σ*)L⁻ᵀ: that is Σ*^-½ Σ̂ Σ*^-½ − I up to a rotation, which no norm here sees."""
+    half = linalg.solve_triangular(truth.cholesky, covariance - truth.covariance, lower=True)
+    gap = linalg.solve_triangular(truth.cholesky, half.T, lower=True)
+    return np.asarray(0.5 * (gap + gap.T))
 
 
 def _check_same_dimension(p: Gaussian, q: Gaussian) -> None:

@@ -5,6 +5,7 @@ thread, and results are combined in the order of the pieces. BLAS is held to one
 its own splitting would change the order of additions.
 """
 
+import numbers
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -29,12 +30,15 @@ def resolve_jobs(n_jobs: int | None) -> int:
         if hasattr(os, "sched_getaffinity"):
             return len(os.sched_getaffinity(0))
         return os.cpu_count() or 1
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs < 1:
+    whole = isinstance(n_jobs, numbers.Integral) and not isinstance(n_jobs, bool)
+    if whole and n_jobs == -1:
+        return resolve_jobs(None)
+    if not whole or n_jobs < 1:
         raise InputError(
-            f"n_jobs must be a whole number of threads, at least 1, or None for all cores; "
+            f"n_jobs must be a whole number of threads, at least 1, or None (or -1) for all cores; "
             f"got {n_jobs!r}."
         )
-    return n_jobs
+    return int(n_jobs)
 
 
 @cache

@@ -5,7 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from halfseen.errors import InputError
+
+# More rows than this, and a sentence says more than a number.
+LARGEST_COUNT = 1e300
 
 
 @dataclass(frozen=True)
@@ -77,7 +82,7 @@ def samples_for_self_censoring(
     >>> hs.planning.samples_for_self_censoring(d=5, eps=0.1, alpha=0.5).rows
     36567
     """
-    if isinstance(d, bool) or d != int(d) or d < 1:
+    if isinstance(d, bool) or not isinstance(d, int | np.integer) or d < 1:
         raise InputError(f"d must be a number of columns, at least 1; got {d!r}.")
     if not 0.0 < eps < math.inf:
         raise InputError(f"eps must be above 0; got {eps!r}.")
@@ -90,7 +95,11 @@ def samples_for_self_censoring(
     d = int(d)
     problems = d + d * (d - 1) // 2
     error = eps / (d * condition_number)
-    joint = math.log(problems / delta) / error**2
+    joint = (math.log(problems) - math.log(delta)) * (1.0 / error) * (1.0 / error)
+    if not joint / alpha < LARGEST_COUNT:
+        raise InputError(
+            "these values ask for more rows than can be counted; choose a larger eps or alpha."
+        )
     return SelfCensoringPlan(
         math.ceil(joint / alpha),
         math.ceil(joint),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import enum
+
 import numpy as np
 
 from halfseen.errors import InputError
@@ -26,6 +28,19 @@ def seed_of(random_state: RandomState) -> int:
     )
 
 
-def keyed_generator(seed: int, *place: int) -> np.random.Generator:
+class Purpose(enum.IntEnum):
+    """What a stream of random numbers is for; streams of different purposes never meet."""
+
+    ROWS = 1
+    COINS = 2
+    TRUNCATED_SGD = 3
+    SAMPLE_GRADIENT = 4
+    MISSING_DESCENT = 5
+    ORDER_OF_ROWS = 6
+    DIAGNOSE = 7
+
+
+def keyed_generator(seed: int, purpose: Purpose, *place: int) -> np.random.Generator:
     """Return the generator of one place (a row block, a pair, a sweep) under a seed."""
-    return np.random.default_rng([seed, *place])
+    key = np.random.SeedSequence(seed, spawn_key=(int(purpose), *place))
+    return np.random.default_rng(key)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from halfseen.errors import InputError
 from halfseen.gaussian import Gaussian
 from halfseen.missingness.base import Missingness
-from halfseen.seeds import RandomState, keyed_generator, seed_of
+from halfseen.seeds import Purpose, RandomState, keyed_generator, seed_of
 
 Floats = NDArray[np.float64]
 
@@ -75,12 +75,16 @@ def simulate(
     """
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
         raise InputError(f"n must be a number of rows, at least 0; got {n!r}.")
+    if not isinstance(missingness, Missingness):
+        raise InputError(
+            f"missingness must be a rule such as DetectionLimits(...); got {missingness!r}."
+        )
     missingness.check_width(gaussian.dimension)
     seed = seed_of(random_state)
     Y = np.empty((n, gaussian.dimension))
     for block, start in enumerate(range(0, n, BLOCK_ROWS)):
         part = Y[start : start + BLOCK_ROWS]
-        part[:] = gaussian.sample(len(part), keyed_generator(seed, block))
+        part[:] = gaussian.sample(len(part), keyed_generator(seed, Purpose.ROWS, block))
     # The coins of Probability sets come from a stream of their own.
-    X = np.where(missingness.seen(Y, keyed_generator(seed, 0, 1)), Y, np.nan)
+    X = np.where(missingness.seen(Y, keyed_generator(seed, Purpose.COINS)), Y, np.nan)
     return (X, Y) if return_complete else X

@@ -6,6 +6,7 @@ import pytest
 from halfseen.kernels.correlation import (
     PairCells,
     PairSums,
+    Pieces,
     SetMasses,
     objective,
     solve_correlations,
@@ -21,8 +22,18 @@ LIMITS = (-0.3, 0.4)
 
 def _corners():
     p = np.array([1 - naive.cdf(c, 0, 1) for c in LIMITS])
-    signs = np.array([-1.0, -1.0])
-    return SetMasses(p, 1 - p, np.array([0, 1, 2]), np.array(LIMITS), signs, np.empty((2, 0)))
+    ends, infinite = np.array(LIMITS), np.full(2, np.inf)
+    one_each = np.array([0, 1, 2])
+    return SetMasses(
+        p,
+        1 - p,
+        one_each,
+        ends,
+        np.array([-1.0, -1.0]),
+        np.empty((2, 0)),
+        Pieces(one_each, ends, infinite),
+        Pieces(one_each, -infinite, ends),
+    )
 
 
 def _series(terms=256):

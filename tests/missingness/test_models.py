@@ -69,6 +69,13 @@ def test_hidden_region_holds_what_was_hidden(rule):
     assert not region.contains(wrong)[row]
 
 
+def test_a_cell_that_the_rule_would_show_may_be_anything():
+    rule = hs.SelfCensoring([hs.everything, hs.at_least(0)])
+    region = rule.hidden_region([[np.nan, np.nan]])
+    assert region.cell(0, 0) == hs.everything
+    assert region.contains([[5.0, -1.0]]).all()
+
+
 def test_contradictions_name_row_column_value_and_set():
     rule = hs.SelfCensoring([hs.at_least(0.5), hs.everything])
     X = np.array([[1.0, 2.0], [0.25, 1.0], [0.1, 3.0], [2.0, 1.0]])
@@ -104,6 +111,8 @@ def test_truncation_refuses_half_seen_rows_and_rows_outside():
         (lambda: hs.DetectionLimits("low"), "must be numbers"),
         (lambda: hs.DetectionLimits(lower=np.inf), "may not be inf"),
         (lambda: hs.SelfCensoring([]), "at least one set"),
+        (lambda: hs.SelfCensoring(None), "takes a set, or one set for each column"),
+        (lambda: hs.Truncation(lambda r: r["a"]).seen(Y), "function failed on an array of shape"),
         (lambda: hs.SelfCensoring([hs.everything, 3]), "set of column 1"),
         (lambda: hs.SelfCensoring([hs.everything]).seen(Y), "for 1 columns, but the data have 3"),
         (lambda: hs.DetectionLimits(np.zeros((5, 3))).seen(Y), "5 rows, but the data have 3"),

@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 import halfseen as hs
@@ -93,6 +93,7 @@ def test_overlap_is_joined_with_a_warning():
         (lambda: hs.at_least(1) & hs.at_most(0), "no interval in common"),
         (lambda: hs.Union([]), "at least one interval"),
         (lambda: hs.Predicate(3), "takes a function"),
+        (lambda: hs.Predicate(lambda x: 0 < x < 1).contains([1.0, 2.0]), "failed on an array"),
         (lambda: hs.Probability(None), "takes a function"),
         (lambda: hs.Predicate(lambda x: x.sum() > 0).contains([1.0, 2.0]), "one entry for each"),
         (lambda: hs.Predicate(lambda x: x).contains([0.5]), "True or False"),
@@ -105,9 +106,14 @@ def test_bad_sets_get_a_sentence(make, sentence):
         make()
 
 
-@given(st.floats(-5, 5), st.floats(-5, 5))
-def test_union_of_probabilities_is_that_of_independent_chances(x, y):
-    assume(abs(x) < 5)
+def test_everything_absorbs():
+    odd = hs.Predicate(lambda x: x > 0)
+    assert hs.everything | odd == hs.everything
+    assert (odd & hs.everything) is odd
+
+
+@given(st.floats(-5, 5))
+def test_union_of_probabilities_is_that_of_independent_chances(x):
     half = hs.Probability(lambda t: np.full_like(t, 0.5))
     joined = half | hs.at_least(0)
     assert joined.probability(x) == (1.0 if x >= 0 else 0.5)

@@ -1,4 +1,5 @@
 import dataclasses
+import os
 import subprocess
 import sys
 import warnings
@@ -55,7 +56,10 @@ def test_answer_moves_with_units_and_order_of_columns(method, scale, shift, orde
     np.testing.assert_allclose(comp.correlation, ref.correlation[np.ix_(order, order)], atol=1e-6)
 
 
-def test_threads_do_not_change_a_bit(three):
+def test_threads_do_not_change_a_bit(monkeypatch):
+    # Blocks and pieces small enough for several of each.
+    monkeypatch.setattr("halfseen.data.moments.BLOCK_CELLS", 2**14)
+    monkeypatch.setattr("halfseen.solvers.correlations.PAIRS_PER_PIECE", 5)
     d = 12
     truth = hs.Gaussian(np.zeros(d), 0.5 * np.eye(d) + 0.5)
     rule = hs.DetectionLimits(lower=-0.5)
@@ -82,7 +86,7 @@ def test_processes_with_other_thread_settings_give_the_same_bits():
     digests = set()
     for threads in ("1", "2"):
         env = {
-            **__import__("os").environ,
+            **os.environ,
             "OMP_NUM_THREADS": threads,
             "OPENBLAS_NUM_THREADS": threads,
             "NUMBA_NUM_THREADS": threads,
@@ -110,12 +114,116 @@ def test_inputs_of_every_layout_give_the_same_answer(three, method):
     np.testing.assert_allclose(hs.fit(single, loose, method).mean, ref.mean, rtol=1e-3)
 
 
-def test_far_limits_give_a_finite_answer():
-    # The limit is 30 standard deviations above the seen mean: nothing is hidden, or all but nothing.
+@pytest.mark.parametrize("method", ["pairwise", "truncation", "paper"])
+@pytest.mark.parametrize("far", [30.0, 1e6, 1e16, 1e160, 1e300])
+def test_far_limits_change_nothing(method, far):
     x = np.random.default_rng(0).normal(size=(200, 2))
-    for rule in (hs.DetectionLimits(lower=-30.0), hs.DetectionLimits(lower=-30.0, upper=40.0)):
-        fit = hs.fit(x, rule)
+    options = {"method": "truncation", "form": "paper"} if method == "paper" else {"method": method}
+    for rule in (hs.DetectionLimits(lower=-far), hs.DetectionLimits(lower=-far, upper=far)):
+        fit = hs.fit(x, rule, **options)
         np.testing.assert_allclose(fit.covariance, np.cov(x.T, bias=True), rtol=1e-6)
+    shown = x[:, 0] > -0.5
+    X = np.column_stack([np.where(shown, x[:, 0], np.nan), x[:, 1]])
+    ref = hs.fit(X, hs.DetectionLimits(lower=[-0.5, np.nan]), **options)
+    comp = hs.fit(X, hs.DetectionLimits(lower=[-0.5, np.nan], upper=[far, np.nan]), **options)
+    np.testing.assert_allclose(comp.covariance, ref.covariance, rtol=1e-9)
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5])
+@pytest.mark.parametrize(
+    "sets",
+    [
+        [hs.at_least(0.5), hs.at_least(0.5)],
+        [hs.at_least(1.0), hs.at_least(1.0)],
+        [hs.at_least(1.0), hs.at_most(-1.0)],
+        [hs.between(1, 2), hs.between(1, 2)],
+        [hs.Probability(lambda x: (x >= 1).astype(float)), hs.at_least(1.0)],
+    ],
+    ids=repr,
+)
+def test_sets_in_the_tail_do_not_invent_a_correlation(sets, rho):
+    # P(both seen) falls below 1e-16 at opposed correlations; its logarithm must not be made up.
+    truth = hs.Gaussian([0.0, 0.0], [[1.0, rho], [rho, 1.0]])
+    rule = hs.SelfCensoring(sets)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", hs.ConvergenceWarning)
+        for seed in range(5):
+            fit = hs.fit(hs.simulate(truth, rule, 30_000, seed), rule, "truncation")
+            # With an eighth or less of each column seen, a few hundred joint rows: ±0.1 is one
+            # standard error for the narrowest of these sets.
+            assert abs(fit.correlation[0, 1] - rho) < 0.45
+
+
+def test_a_probability_of_one_is_everything():
+    x = np.random.default_rng(0).normal(size=(400, 2))
+    x[:100, 0] = np.nan
+    always = hs.SelfCensoring([hs.Probability(np.ones_like), hs.everything])
+    with pytest.warns(hs.AssumptionWarning, match="column x0; they are taken to be missing"):
+        comp = hs.fit(x, always)
+    with pytest.warns(hs.AssumptionWarning):
+        ref = hs.fit(x, hs.SelfCensoring(hs.everything))
+    np.testing.assert_allclose(comp.covariance, ref.covariance, rtol=1e-6)
+
+
+def test_a_column_that_is_hardly_ever_seen_keeps_its_digits():
+    x = np.random.default_rng(0).normal(size=(100_000, 2))
+    seen = 97 * 25 * np.arange(1, 41) + 1
+    X = x.copy()
+    X[:, 1] = np.nan
+    X[seen, 1] = x[seen, 1] + 1e8
+    with pytest.warns(hs.AssumptionWarning, match="no rule is stated"):
+        fit = hs.fit(X)
+    # Adding 1e8 leaves eight digits.
+    assert fit.gaussian.standard_deviations[1] == pytest.approx(x[seen, 1].std(), rel=1e-6)
+
+
+def test_the_papers_form_does_not_inflate_variances():
+    truth = hs.Gaussian(np.zeros(3), 0.2 * np.eye(3) + 0.8)
+    rule = hs.DetectionLimits(lower=0.0)
+    for seed in range(10):
+        X = hs.simulate(truth, rule, 2000, seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", hs.ConvergenceWarning)
+            ref = hs.fit(X, rule, "truncation").gaussian.standard_deviations
+            comp = hs.fit(X, rule, "truncation", form="paper").gaussian.standard_deviations
+        # Entries of at most 1 leave the eigenvalues little to mend.
+        assert (comp < 1.15 * ref).all()
+
+
+def test_limits_with_names_find_their_columns(three):
+    import pandas as pd
+
+    rule, X = _toy(three)
+    ref = hs.fit(X, rule)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    lower = pd.Series({"c": 9.0, "a": 0.5, "b": -3.0})
+    for limits in (
+        hs.DetectionLimits(lower, {"a": 3.0, "c": 16.0}),
+        hs.DetectionLimits(lower.to_dict(), pd.Series({"c": 16.0, "b": np.nan, "a": 3.0})),
+        hs.DetectionLimits(pd.DataFrame([lower] * len(X)), {"a": 3.0, "c": 16.0}),
+    ):
+        np.testing.assert_allclose(hs.fit(frame, limits).covariance, ref.covariance, rtol=1e-9)
+    with pytest.raises(hs.InputError, match="limit is given for 'lead', but the columns"):
+        hs.fit(frame, hs.DetectionLimits({"lead": 1.0}))
+
+
+def test_habits_of_laboratories_are_warned_of(three):
+    _, X = _toy(three)
+    only = np.where(np.isnan(X[:, :1]), 0.5, np.nan)
+    with pytest.warns(hs.AssumptionWarning, match="limits are given only where values are hidden"):
+        hs.fit(np.where(X[:, :1] > 3, 2.9, X[:, :1]), hs.DetectionLimits(lower=only))
+    filled = np.where(np.isnan(X[:, 1:2]), -3.0, X[:, 1:2])
+    with pytest.warns(hs.AssumptionWarning, match=r"x0 \(\d+ times -3\)"):
+        hs.fit(filled, hs.DetectionLimits(lower=-3.0))
+    rounded = np.maximum(np.round(X[:, 1:2]), -3.0)
+    hs.fit(rounded, hs.DetectionLimits(lower=-3.0))
+
+
+def test_float32_values_on_their_limit_are_seen():
+    X = np.array([[0.7], [0.9], [1.4], [1.1], [np.nan]], dtype=np.float32)
+    assert np.isfinite(hs.fit(X, hs.DetectionLimits(lower=0.7)).mean).all()
+    with pytest.raises(hs.ContradictionError, match=r"row 0.*0\.699"):
+        hs.fit(X, hs.DetectionLimits(lower=0.70001))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -130,6 +238,10 @@ def test_hardly_anything_seen_gives_an_answer_with_a_status(method):
     assert np.isfinite(fit.covariance).all()
     if method == "pairwise":
         assert np.abs(fit.mean).max() < 0.6
+        assert abs(fit.correlation[0, 1] - 0.5) < 0.45
+    else:
+        # 2 % of each column is seen: the variance is anyone's guess, and the status says so.
+        assert fit.status is hs.Status.ON_DOMAIN_EDGE
 
 
 def test_an_undetermined_variance_stops_at_the_edge_and_says_so():
@@ -208,7 +320,7 @@ def test_bad_data_get_a_sentence(method, X, rule, error, sentence):
         ({"n_jobs": 1.5}, "n_jobs must be"),
         ({"method": "truncation", "form": "other"}, "form must be"),
         ({"method": "truncation", "eigenvalue_floor": 2.0}, "eigenvalue_floor must lie"),
-        ({"method": "pairwise", "form": "paper"}, "does not take this option"),
+        ({"method": "pairwise", "form": "paper"}, "does not take the option 'form'"),
     ],
 )
 def test_bad_options_get_a_sentence(arguments, sentence):

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy import special
 from scipy.special import expit
 
 import halfseen as hs
@@ -54,6 +55,32 @@ def test_every_kind_of_set_lands_near_the_exact_solution(seen_set):
     # A quarter of a statistical error that is itself a few times that of complete data, 1/√8000.
     assert np.abs(sgd.mean - exact.mean).max() < 0.04
     assert np.abs(sgd.covariance - exact.covariance).max() < 0.08
+
+
+def test_an_optimum_on_the_edge_is_the_exact_one():
+    y = np.random.default_rng(0).exponential(size=(2000, 1)) ** 1.2
+    rule = hs.DetectionLimits(lower=0.0)
+    with pytest.warns(hs.ConvergenceWarning):
+        exact = hs.fit(y, rule, "truncation")
+    with pytest.warns(hs.ConvergenceWarning, match="smaller alpha="):
+        sgd = hs.fit(y, rule, "truncation_psgd", random_state=0)
+    assert sgd.status is hs.Status.ON_DOMAIN_EDGE
+
+    def loss(fit):
+        m, s = fit.mean[0], fit.gaussian.standard_deviations[0]
+        tail = 0.5 * special.erfc(-m / (s * np.sqrt(2)))
+        return (0.5 * ((y - m) / s) ** 2).mean() + np.log(s) + np.log(tail)
+
+    # Noise keeps an average a little inside the edge.
+    assert loss(sgd) - loss(exact) < 0.005
+
+
+def test_thin_sets_need_no_scan():
+    thin = hs.Predicate(lambda x: np.sin(40 * x) > 0)
+    X = hs.simulate(hs.Gaussian([0.0], [[1.0]]), hs.SelfCensoring(thin), 4000, 0)
+    fit = hs.fit(X, hs.SelfCensoring(thin), "truncation_psgd", random_state=0)
+    # Stripes hide half of everything alike: four standard errors of 2 000 values.
+    assert abs(fit.mean[0]) < 4 / np.sqrt(2000)
 
 
 def test_the_same_seed_gives_the_same_bits(three):

@@ -6,11 +6,14 @@ They are all that ``truncation`` and ``pairwise`` need of the data: four masked 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from halfseen.data.table import read_table
 from halfseen.errors import InputError
 from halfseen.kernels.blocks import prepare_block
 from halfseen.parallel import map_in_order, single_blas_thread
@@ -22,9 +25,11 @@ Floats = NDArray[np.float64]
 BLOCK_CELLS = 2**20
 # Rows, spread over the table, from which the provisional location and scale are taken.
 PILOT_ROWS = 1024
+# A column with fewer values among them is looked through from its first row.
+FEW_PILOT_VALUES = 16
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PairMoments:
     """Sums over the rows in which columns i and j are both seen.
 
@@ -79,11 +84,13 @@ class PairMoments:
     @classmethod
     def from_array(
         cls,
-        X: NDArray[np.floating],
-        names: tuple[str, ...] | None = None,
+        X: Any,
+        names: Sequence[str] | None = None,
         n_jobs: int | None = None,
     ) -> PairMoments:
         """Read a table once, in row blocks."""
+        table = read_table(X, names, fewest_rows=1)
+        X, names = table.values, table.names
         n, d = X.shape
         shift, scale = _pilot(X)
         inverse = 1.0 / scale
@@ -96,18 +103,19 @@ class PairMoments:
             low, high = np.full(d, np.inf), np.full(d, -np.inf)
             prepare_block(part, shift, inverse, mask, values, low, high)
             u = values[:, :d]
-            sums = values.T @ mask
-            return mask.T @ mask, sums[:d], sums[d:], u.T @ u, low, high
+            # Infinite values are reported below, by row and column.
+            with np.errstate(invalid="ignore", over="ignore"):
+                sums = values.T @ mask
+                return mask.T @ mask, sums[:d], sums[d:], u.T @ u, low, high
 
         totals = [np.zeros((d, d)) for _ in range(4)]
         low, high = np.full(d, np.inf), np.full(d, -np.inf)
-        with single_blas_thread(), np.errstate(invalid="ignore", over="ignore"):
+        with single_blas_thread():
             for *products, block_low, block_high in map_in_order(block, range(0, n, step), n_jobs):
                 for total, product in zip(totals, products, strict=True):
                     total += product
                 np.minimum(low, block_low, out=low)
                 np.maximum(high, block_high, out=high)
-        names = names or tuple(f"x{i}" for i in range(d))
         moments = cls(n, totals[0], totals[1], totals[2], totals[3], shift, scale, low, high, names)
         moments._check_finite(X)
         return moments
@@ -173,8 +181,14 @@ class PairMoments:
 
 def _pilot(X: NDArray[np.floating]) -> tuple[Floats, Floats]:
     """Provisional location and scale of each column, from rows spread over the table."""
-    sample = np.ascontiguousarray(X[:: max(1, len(X) // PILOT_ROWS)], dtype=float)
+    sample = np.array(X[:: max(1, len(X) // PILOT_ROWS)], dtype=float, order="C")
     usable = np.isfinite(sample)
+    # A column that is hardly ever seen may be missed altogether: look for its values.
+    for column in np.flatnonzero(usable.sum(axis=0) < FEW_PILOT_VALUES):
+        found = np.flatnonzero(np.isfinite(X[:, column]))[: len(sample)]
+        sample[:, column] = np.nan
+        sample[: found.size, column] = X[found, column]
+        usable[:, column] = np.isfinite(sample[:, column])
     n = np.maximum(usable.sum(axis=0), 1)
     # Scaled down first: neither the sum nor the squares of huge values may overflow.
     largest = np.where(usable, np.abs(sample), 0.0).max(axis=0, initial=0.0)

@@ -18,7 +18,7 @@ class Table(NamedTuple):
     names: tuple[str, ...]
 
 
-def read_table(X: Any, given: Sequence[str] | None = None) -> Table:
+def read_table(X: Any, given: Sequence[str] | None = None, fewest_rows: int = 2) -> Table:
     """Read ``X`` as a two-dimensional array of floats, with the names of its columns.
 
     Names that are ``given`` go before those of a data frame. Arrays of float64 and float32 are not
@@ -36,10 +36,9 @@ def read_table(X: Any, given: Sequence[str] | None = None) -> Table:
     n, d = array.shape
     if d == 0:
         raise InputError(f"the data have no columns (shape {array.shape}).")
-    if n < 2:
+    if n < fewest_rows:
         raise InputError(
-            f"at least 2 rows are needed to learn a variance; got n_samples = {n} (shape "
-            f"{array.shape})."
+            f"at least {fewest_rows} rows are needed; got n_samples = {n} (shape {array.shape})."
         )
     if given is not None:
         names = tuple(map(str, given))
@@ -57,19 +56,15 @@ def _array_of(X: Any) -> tuple[NDArray[Any], tuple[str, ...] | None]:
     names = None
     if hasattr(X, "columns") and hasattr(X, "to_numpy"):
         names = tuple(str(name) for name in X.columns)
-        kinds = [(name, str(kind)) for name, kind in zip(names, X.dtypes, strict=True)]
-        wrong = [(n, k) for n, k in kinds if not k.lower().startswith(("float", "int", "uint"))]
-        if wrong:
-            raise InputError(
-                f"column {wrong[0][0]} has dtype {wrong[0][1]}; every column must hold numbers, "
-                "with NaN where a value is hidden."
-            )
-        try:
-            array = X.to_numpy(dtype=float, na_value=np.nan)
-        except TypeError:
-            array = np.asarray(X.to_numpy(), dtype=float)
-        return array, names
-    array = np.ma.filled(X.astype(float), np.nan) if np.ma.isMaskedArray(X) else np.asarray(X)
+        columns = [
+            _numbers_of_column(X.iloc[:, i] if hasattr(X, "iloc") else X[name], name)
+            for i, name in enumerate(X.columns)
+        ]
+        return np.stack(columns, axis=1) if columns else np.empty((len(X), 0)), names
+    try:
+        array = np.ma.filled(X.astype(float), np.nan) if np.ma.isMaskedArray(X) else np.asarray(X)
+    except ValueError:
+        raise InputError("the rows must all have the same number of values.") from None
     if array.dtype.kind == "c":
         raise InputError("Complex data not supported: values must be real numbers.")
     if array.dtype.kind in "OUSVMm":
@@ -77,6 +72,28 @@ def _array_of(X: Any) -> tuple[NDArray[Any], tuple[str, ...] | None]:
     if array.dtype not in (np.float64, np.float32):
         array = array.astype(float)
     return array, names
+
+
+def _numbers_of_column(column: Any, name: Any) -> NDArray[np.float64]:
+    """Read one column of a data frame; missing values of every kind become NaN."""
+    kind = getattr(column.dtype, "kind", "O")
+    if kind in "fiub":
+        try:
+            return np.asarray(column.to_numpy(dtype=float, na_value=np.nan))
+        except TypeError:
+            return np.asarray(column.to_numpy(), dtype=float)
+    out = np.empty(len(column))
+    for row, value in enumerate(column):
+        if value is None or value is getattr(column, "NA", None) or value != value:
+            out[row] = np.nan
+        elif isinstance(value, int | float | np.floating | np.integer):
+            out[row] = value
+        else:
+            raise InputError(
+                f"row {row}, column {name} holds {value!r}; every cell must be a number, with NaN "
+                "where it is hidden. State limits in the rule, not in the cells."
+            )
+    return out
 
 
 def _numbers_of_objects(array: NDArray[Any]) -> NDArray[np.float64]:

@@ -14,7 +14,7 @@ ONE_PANEL_RHO = 0.7
 TWO_PI = 2.0 * math.pi
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _angle_integral(h, k, start, stop):
     # ∫ exp(−(h² + k² − 2hk·sin θ) / (2 cos² θ)) dθ; the exponent is rewritten so that nothing
     # cancels as sin θ → ±1.
@@ -32,7 +32,7 @@ def _angle_integral(h, k, start, stop):
     return total * width
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def excess(h, k, rho):
     """P(Z₁ ≤ h, Z₂ ≤ k) − Φ(h)Φ(k) at correlation rho, by Plackett's identity.
 
@@ -56,7 +56,7 @@ def excess(h, k, rho):
     return total / TWO_PI
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def density_and_slope(h, k, rho):
     """Bivariate standard normal density at (h, k), and its derivative in ρ."""
     v = 1.0 - rho * rho
@@ -65,42 +65,57 @@ def density_and_slope(h, k, rho):
     return density, density * slope
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _log_integrand(u, a2, b2, rho, root):
     # log φ-kernel at u plus log P(a2 < Z₂ < b2 | Z₁ = u)
     return -0.5 * u * u + log_mass((a2 - rho * u) / root, (b2 - rho * u) / root)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _mode(low, high, a2, b2, rho, root):
-    # The integrand is log-concave: ternary search. 1/50 of a standard deviation is plenty, since
-    # the mode only anchors the scale and the range of the quadrature.
-    while high - low > 0.02:
+    # The integrand is log-concave: ternary search, until its logarithm varies by less than one over
+    # what is left. The mode only anchors the scale and the range of the quadrature.
+    at_low, at_high = (
+        _log_integrand(low, a2, b2, rho, root),
+        _log_integrand(high, a2, b2, rho, root),
+    )
+    for _ in range(200):
         third = (high - low) / 3.0
         left, right = low + third, high - third
-        if _log_integrand(left, a2, b2, rho, root) < _log_integrand(right, a2, b2, rho, root):
-            low = left
+        at_left = _log_integrand(left, a2, b2, rho, root)
+        at_right = _log_integrand(right, a2, b2, rho, root)
+        best = max(max(at_low, at_left), max(at_right, at_high))
+        worst = min(min(at_low, at_left), min(at_right, at_high))
+        if (best - worst < 1.0 and third < 0.5) or not low < left:
+            break
+        if at_left < at_right:
+            low, at_low = left, at_left
         else:
-            high = right
-    return 0.5 * (low + high)
+            high, at_high = right, at_right
+    if at_low >= at_high:
+        return (low, at_low) if at_low >= at_left else (left, at_left)
+    return (high, at_high) if at_high >= at_right else (right, at_right)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _reach(mode, end, peak, a2, b2, rho, root):
-    # The point between mode and end where the integrand has become negligible, by bisection.
+    # The point between mode and end where the integrand has become negligible, by bisection to five
+    # per cent of its distance.
     if peak - _log_integrand(end, a2, b2, rho, root) <= NEGLIGIBLE_DROP:
         return end
     near, far = mode, end
-    for _ in range(14):
+    for _ in range(100):
         middle = 0.5 * (near + far)
         if peak - _log_integrand(middle, a2, b2, rho, root) <= NEGLIGIBLE_DROP:
             near = middle
         else:
             far = middle
+        if abs(far - near) < 0.05 * abs(far - mode):
+            break
     return far
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _outer_range(a1, b1, a2, b2, rho, root):
     # Beyond `far`, z₁ can neither hold its own mass nor follow z₂ into its interval.
     far = 60.0
@@ -108,13 +123,37 @@ def _outer_range(a1, b1, a2, b2, rho, root):
         if not math.isinf(limit):
             far = max(far, 60.0 + 2.0 * abs(limit))
     low, high = max(a1, -far), min(b1, far)
-    mode = _mode(low, high, a2, b2, rho, root)
-    peak = _log_integrand(mode, a2, b2, rho, root)
+    mode, peak = _mode(low, high, a2, b2, rho, root)
     start = _reach(mode, low, peak, a2, b2, rho, root)
     return start, _reach(mode, high, peak, a2, b2, rho, root), peak
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
+def _panels(start, stop, rho, root):
+    # 48 nodes resolve about ten times the width over which P(y | x) changes.
+    if abs(rho) <= 0.1:
+        return 1
+    return min(64, 1 + int((stop - start) * abs(rho) / (10.0 * root)))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def rectangle_log_mass(a1, b1, a2, b2, rho):
+    """Log P(a1 < Z₁ < b1, a2 < Z₂ < b2) at correlation rho, with all its digits however small."""
+    if not (a1 < b1 and a2 < b2):
+        return -math.inf
+    root = math.sqrt(1.0 - rho * rho)
+    start, stop, peak = _outer_range(a1, b1, a2, b2, rho, root)
+    panels = _panels(start, stop, rho, root)
+    width = (stop - start) / panels
+    total = 0.0
+    for panel in range(panels):
+        for k in range(NODES_48.size):
+            u = start + width * (panel + NODES_48[k])
+            total += WEIGHTS_48[k] * math.exp(_log_integrand(u, a2, b2, rho, root) - peak)
+    return math.log(total * width) + peak - 0.5 * math.log(TWO_PI)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def rectangle_moments(mu, sigma, rho, lower, upper, out):
     """Raw moments of a bivariate normal restricted to a rectangle; returns the log-mass.
 
@@ -128,10 +167,7 @@ def rectangle_moments(mu, sigma, rho, lower, upper, out):
     if not (a1 < b1 and a2 < b2):
         return -math.inf
     start, stop, peak = _outer_range(a1, b1, a2, b2, rho, root)
-    # 48 nodes resolve about ten times the width over which P(y | x) changes.
-    panels = 1
-    if abs(rho) > 0.1:
-        panels = min(64, 1 + int((stop - start) * abs(rho) / (10.0 * root)))
+    panels = _panels(start, stop, rho, root)
     inner = np.empty(5)
     width = (stop - start) / panels
     for panel in range(panels):

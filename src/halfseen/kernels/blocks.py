@@ -5,7 +5,7 @@ import math
 from numba import njit
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def prepare_block(X, shift, inverse_scale, mask, values, low, high):
     """Fill ``mask`` and ``values = [u | u²]`` with u = (x − shift)/scale, 0 where hidden.
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from halfseen.kernels.bivariate import density_and_slope, excess
+from halfseen.kernels.bivariate import density_and_slope, excess, rectangle_log_mass
 
 # Edge of the domain of ρ, on Fisher's scale: tanh(7) = 1 − 1.7e-6.
 EDGE_Z = 7.0
@@ -24,7 +24,8 @@ EDGE_Z = 7.0
 SCAN_Z = np.array([-EDGE_Z, -4.5, -2.75, -1.75, -1.0, -0.5, 0.0, 0.5, 1.0, 1.75, 2.75, 4.5, EDGE_Z])
 # Signs with which I(ρ) enters the cells (both, first only, second only, neither).
 _CELL_SIGN = np.array([1.0, -1.0, -1.0, 1.0])
-_TINY = 1e-300
+# A mass that is this small next to the terms it is the difference of has lost its digits.
+_CANCELLED = 1e-7
 
 
 class PairSums(NamedTuple):
@@ -45,8 +46,19 @@ class PairCells(NamedTuple):
     counts: np.ndarray
 
 
+class Pieces(NamedTuple):
+    """Intervals ``start[k] : start[k + 1]`` of set k."""
+
+    start: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+
+
 class SetMasses(NamedTuple):
-    """Per set: its mass and that of its complement, its finite ends with their signs, or a series."""
+    """Per set: its mass and that of its complement, its finite ends with their signs, or a series.
+
+    ``shown`` and ``gone`` hold the intervals of each set and of its complement.
+    """
 
     p: np.ndarray
     q: np.ndarray
@@ -54,9 +66,11 @@ class SetMasses(NamedTuple):
     ends: np.ndarray
     signs: np.ndarray
     series: np.ndarray
+    shown: Pieces
+    gone: Pieces
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _mass_excess(rho, i, j, sets, with_slopes):
     # I(ρ), I'(ρ), I''(ρ): corners of interval sets, or the Hermite series of general ones.
     value, slope, curve = 0.0, 0.0, 0.0
@@ -77,7 +91,40 @@ def _mass_excess(rho, i, j, sets, with_slopes):
     return value, slope, curve
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
+def _log_product_mass(rho, i, j, left, right):
+    # log P of a product of two unions, as a sum of positive terms: slow, and never cancels.
+    high, total = -math.inf, 0.0
+    for a in range(left.start[i], left.start[i + 1]):
+        for b in range(right.start[j], right.start[j + 1]):
+            log_part = rectangle_log_mass(
+                left.lower[a], left.upper[a], right.lower[b], right.upper[b], rho
+            )
+            if log_part > high:
+                total = total * math.exp(high - log_part) + 1.0
+                high = log_part
+            elif log_part > -math.inf:
+                total += math.exp(log_part - high)
+    return high + math.log(total) if total > 0.0 else -math.inf
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _log_cell_mass(rho, i, j, cell, sum_of_terms, size, sets):
+    # The quick sum where it has its digits; else term by term; -inf where neither can be had.
+    if sum_of_terms > _CANCELLED * size:
+        return math.log(sum_of_terms)
+    if sets.series.shape[1] > 0:
+        return -math.inf
+    if cell == 0:
+        return _log_product_mass(rho, i, j, sets.shown, sets.shown)
+    if cell == 1:
+        return _log_product_mass(rho, i, j, sets.shown, sets.gone)
+    if cell == 2:
+        return _log_product_mass(rho, i, j, sets.gone, sets.shown)
+    return _log_product_mass(rho, i, j, sets.gone, sets.gone)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def objective(rho, k, sums, cells, sets, with_slopes):
     """f(ρ), f'(ρ), f''(ρ) of pair k."""
     n, suv, total = sums.n[k], sums.suv[k], sums.suu[k] + sums.svv[k]
@@ -96,15 +143,20 @@ def objective(rho, k, sums, cells, sets, with_slopes):
         for c in range(4):
             count = cells.counts[g, c]
             if count != 0.0:
-                m = max(mass[c] + _CELL_SIGN[c] * value, _TINY)
-                ratio = slope / m
-                f -= count * math.log(m)
-                df -= count * _CELL_SIGN[c] * ratio
-                ddf -= count * (_CELL_SIGN[c] * curve / m - ratio * ratio)
+                log_m = _log_cell_mass(
+                    rho, i, j, c, mass[c] + _CELL_SIGN[c] * value, mass[c] + abs(value), sets
+                )
+                # A mass that is not known makes the point inadmissible, whatever its sign.
+                f = f - count * log_m if log_m > -math.inf else math.inf
+                m = math.exp(log_m)
+                if m > 0.0:
+                    ratio = slope / m
+                    df -= count * _CELL_SIGN[c] * ratio
+                    ddf -= count * (_CELL_SIGN[c] * curve / m - ratio * ratio)
     return f, df, ddf
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _polish(rho, low, high, k, sums, cells, sets):
     # A root of f' between low and high, by Newton's method kept inside a shrinking bracket.
     for _ in range(100):
@@ -123,7 +175,7 @@ def _polish(rho, low, high, k, sums, cells, sets):
     return rho, False
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def solve_correlations(sums, cells, sets):
     """Minimise f for each pair; returns ρ and a flag: 0 inside, 1 on the edge, 2 not converged."""
     pairs = sums.n.size

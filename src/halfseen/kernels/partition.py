@@ -52,7 +52,7 @@ class PlaneTerms(NamedTuple):
     y_weight: np.ndarray
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _blend(total, log_total, part, log_part):
     # Mixture of two sets of moments with masses exp(log_total) and exp(log_part), in place.
     if log_part == -math.inf:
@@ -66,7 +66,7 @@ def _blend(total, log_total, part, log_part):
     return high + math.log(a + b)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _node_moments(nu, tau, x, weights, out):
     high = -math.inf
     for k in range(x.size):
@@ -84,7 +84,7 @@ def _node_moments(nu, tau, x, weights, out):
     return high + math.log(total)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def line_partition(theta, terms, problems):
     """Σ w log Z, its gradient and Hessian in θ = (ν, τ), for some of a batch of 1-D problems."""
     batch = theta.shape[0]
@@ -117,7 +117,7 @@ def line_partition(theta, terms, problems):
     return f, g, H
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _tensor_moments(theta, x, wx, y, wy, out):
     # Nodes of both coordinates, as a product rule: for sets known only as functions.
     high = -math.inf
@@ -145,7 +145,7 @@ def _tensor_moments(theta, x, wx, y, wy, out):
     return high + math.log(total)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _exponent(theta, x, y):
     return (
         theta[0] * x + theta[1] * y - 0.5 * (theta[2] * x * x + theta[4] * y * y) - theta[3] * x * y
@@ -158,7 +158,7 @@ _POWER_Y = np.array([0, 1, 0, 1, 2])
 _FACTOR = np.array([1.0, 1.0, -0.5, -1.0, -0.5])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def plane_partition(theta, terms, problems):
     """Σ w log Z, its gradient and Hessian in θ = (ν₁, ν₂, T₁₁, T₁₂, T₂₂), for some 2-D problems."""
     batch = theta.shape[0]
@@ -199,7 +199,7 @@ def plane_partition(theta, terms, problems):
     return f, g, H
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _add_plane_term(w, log_z, m, b, f, g, H):
     f[b] += w * log_z
     for i in range(5):

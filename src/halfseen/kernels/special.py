@@ -28,25 +28,25 @@ _ndtri = _external("ndtri", "ndtri")
 _ndtri_exp = _external("ndtri_exp", "ndtri_exp")
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def ndtr(x: float) -> float:
     """Φ(x), the standard normal distribution function."""
     return _ndtr(x, 0)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def log_ndtr(x: float) -> float:
     """Log Φ(x), finite far into the lower tail."""
     return _log_ndtr(x, 0)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def ndtri(p: float) -> float:
     """Φ⁻¹(p)."""
     return _ndtri(p, 0)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def ndtri_exp(log_p: float) -> float:
     """Φ⁻¹(exp(log_p)), for probabilities too small for a float."""
     return _ndtri_exp(log_p, 0)

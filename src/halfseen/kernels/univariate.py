@@ -21,7 +21,7 @@ WIDE = 3.0
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def effective_range(a, b):
     """Part of [a, b] that holds all of the standard normal mass on it, to rounding."""
     if a >= 0.0:
@@ -32,7 +32,7 @@ def effective_range(a, b):
     return max(a, -NEGLIGIBLE_RADIUS), min(b, NEGLIGIBLE_RADIUS)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _log_mass_by_quadrature(a, b):
     low, high = effective_range(a, b)
     peak = low if low > 0.0 else (high if high < 0.0 else 0.0)
@@ -44,7 +44,7 @@ def _log_mass_by_quadrature(a, b):
     return math.log(total * width) - 0.5 * peak * peak - HALF_LOG_TWO_PI
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def log_mass(a, b):
     """Log P(a < Z < b) for Z standard normal; -inf when the interval is empty."""
     if not a < b:
@@ -66,7 +66,7 @@ def log_mass(a, b):
     return _log_mass_by_quadrature(a, b)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def moments(mu, sigma, lower, upper, out):
     """Raw moments of N(mu, sigma²) restricted to (lower, upper); returns the log-mass.
 
@@ -107,7 +107,7 @@ def moments(mu, sigma, lower, upper, out):
     return math.log(total * width) - 0.5 * peak * peak - HALF_LOG_TWO_PI
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _repair_odd_moments(mu, sigma, a, b, mass, out):
     # On a wide interval around zero the odd moments of z are tiny, and a sum of signed terms gives
     # only rounding noise. In closed form: E z = (φ(a) − φ(b))/P, E z³ = 2 E z + (a²φ(a) − b²φ(b))/P.
@@ -120,7 +120,7 @@ def _repair_odd_moments(mu, sigma, a, b, mass, out):
     out[3] = mu**3 + 3.0 * mu * mu * sigma * z1 + 3.0 * mu * sigma**2 * z2 + sigma**3 * z3
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def draw(a, b, u):
     """Inverse-CDF draw of a standard normal restricted to (a, b), from one uniform u."""
     if a > 0.0:
@@ -137,7 +137,7 @@ def draw(a, b, u):
     return min(max(z, a), b)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def log_masses(a, b):
     """``log_mass`` for arrays of limits."""
     out = np.empty(a.size)
@@ -146,7 +146,7 @@ def log_masses(a, b):
     return out
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def draws(a, b, u):
     """``draw`` for arrays of limits and uniforms."""
     out = np.empty(a.size)

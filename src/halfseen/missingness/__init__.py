@@ -2,7 +2,8 @@
 
 from halfseen.missingness.base import ColumnRule, Missingness
 from halfseen.missingness.detection_limits import DetectionLimits
-from halfseen.missingness.regions import Box
+from halfseen.missingness.linear_threshold import LinearThreshold
+from halfseen.missingness.regions import Box, Polyhedra
 from halfseen.missingness.self_censoring import SelfCensoring
 from halfseen.missingness.sets import (
     Interval,
@@ -22,7 +23,9 @@ __all__ = [
     "ColumnRule",
     "DetectionLimits",
     "Interval",
+    "LinearThreshold",
     "Missingness",
+    "Polyhedra",
     "Predicate",
     "Probability",
     "SeenSet",

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from halfseen.errors import ContradictionError, InputError
-from halfseen.missingness.regions import Box
-from halfseen.missingness.sets import SeenSet
+from halfseen.missingness.regions import Box, Polyhedra
+from halfseen.missingness.sets import SeenSet, everything
 
 Floats = NDArray[np.float64]
 Generator = np.random.Generator
@@ -55,7 +55,7 @@ class Missingness(ABC):
         """Mask of the coordinates of ``Y`` that are shown."""
 
     @abstractmethod
-    def hidden_region(self, X: ArrayLike) -> Box:
+    def hidden_region(self, X: ArrayLike) -> Box | Polyhedra:
         """Where the hidden cells of ``X`` can be."""
 
     @abstractmethod
@@ -114,16 +114,28 @@ class ColumnwiseMissingness(Missingness):
         """Box of the complements of the seen-sets, for the cells of ``X`` that are NaN."""
         X = np.atleast_2d(np.asarray(X, dtype=float))
         self.check_width(X.shape[1])
-        return Box(np.isnan(X), lambda row, column: ~self.cell_set(row, column))
+
+        def hidden_set(row: int, column: int) -> SeenSet:
+            shown = self.cell_set(row, column)
+            # A cell that the rule would show is missing for another reason: it may be anything.
+            return everything if shown == everything else ~shown
+
+        return Box(np.isnan(X), hidden_set)
 
     def check(self, X: Floats, names: Sequence[str]) -> None:
         """Raise a ``ContradictionError`` naming the first seen value outside its own seen-set."""
         for column in range(X.shape[1]):
             self.check_column(X[:, column], column, names[column])
 
-    def check_column(self, values: Floats, column: int, name: str) -> None:
+    def check_column(self, values: NDArray[np.floating], column: int, name: str) -> None:
         """Do so for one column, whose hidden values are NaN."""
-        wrong = np.flatnonzero(self.contradictions(values, column))
+        outside = self.contradictions(np.asarray(values, dtype=float), column)
+        if values.dtype == np.float32:
+            # A value may have been rounded across its limit.
+            for way in (-np.inf, np.inf):
+                neighbours = np.nextafter(values, np.float32(way)).astype(float)
+                outside &= self.contradictions(neighbours, column)
+        wrong = np.flatnonzero(outside)
         if wrong.size:
             row = int(wrong[0])
             more = "" if wrong.size == 1 else f" ({wrong.size} such values in this column)"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -15,9 +18,11 @@ class DetectionLimits(ColumnwiseMissingness):
 
     Parameters
     ----------
-    lower, upper : None, number, array-like of shape (d,) or of shape (n, d)
+    lower, upper : None, number, array-like of shape (d,) or of shape (n, d), dict, Series or DataFrame
         The limits: the same everywhere, one for each column, or one for each cell. NaN means that
-        there is no limit.
+        there is no limit. Where they have names, they are matched with the columns of the data by
+        name; a dict may leave columns out. Limits by cell are needed for seen cells too: what a value
+        was compared with matters also when it passed.
 
     Notes
     -----
@@ -30,11 +35,16 @@ class DetectionLimits(ColumnwiseMissingness):
     array([[False,  True]])
     """
 
-    def __init__(self, lower: ArrayLike | None = None, upper: ArrayLike | None = None) -> None:
+    def __init__(
+        self,
+        lower: ArrayLike | dict[str, float] | None = None,
+        upper: ArrayLike | dict[str, float] | None = None,
+    ) -> None:
         if lower is None and upper is None:
             raise InputError("DetectionLimits needs lower=, upper= or both; got neither.")
-        low = _limits("lower", lower, -np.inf)
-        high = _limits("upper", upper, np.inf)
+        self.labels = _common_labels(lower, upper)
+        low = _limits("lower", _by_label(lower, self.labels), -np.inf)
+        high = _limits("upper", _by_label(upper, self.labels), np.inf)
         try:
             self.lower, self.upper = np.broadcast_arrays(low, high)
         except ValueError:
@@ -58,6 +68,24 @@ class DetectionLimits(ColumnwiseMissingness):
     def varies_by_row(self) -> bool:
         """Whether the limits are given for each cell."""
         return self.lower.ndim == 2
+
+    def aligned(self, names: Sequence[str]) -> DetectionLimits:
+        """Return the limits in the order of the columns of the data, where they have names."""
+        if self.labels is None or self.labels == tuple(names):
+            return self
+        unknown = [label for label in self.labels if label not in names]
+        if unknown:
+            raise InputError(
+                f"a limit is given for {unknown[0]!r}, but the columns of the data are "
+                f"{', '.join(list(names)[:8])}{', …' if len(names) > 8 else ''}."
+            )
+        place = [self.labels.index(name) if name in self.labels else -1 for name in names]
+        absent = np.array(place) < 0
+
+        def moved(limits: Floats, none: float) -> Floats:
+            return np.where(absent, none, limits[..., place])
+
+        return DetectionLimits(moved(self.lower, np.nan), moved(self.upper, np.nan))
 
     def _check_rows(self, n: int) -> None:
         if self.varies_by_row and len(self.lower) != n:
@@ -103,11 +131,46 @@ class DetectionLimits(ColumnwiseMissingness):
         return f"DetectionLimits({', '.join(parts)})"
 
 
+def _labels(limits: object) -> tuple[str, ...] | None:
+    """Names that come with limits: keys of a dict, index of a Series, columns of a DataFrame."""
+    if isinstance(limits, dict):
+        return tuple(map(str, limits))
+    for attribute in ("columns", "index"):
+        found = getattr(limits, attribute, None)
+        if found is not None and not callable(found):
+            labels = list(found)
+            # Plain positions are not names.
+            return None if labels == list(range(len(labels))) else tuple(map(str, labels))
+    return None
+
+
+def _common_labels(lower: object, upper: object) -> tuple[str, ...] | None:
+    """Names of both limits together, in order of appearance."""
+    first, second = _labels(lower), _labels(upper)
+    if first is None or second is None:
+        return first or second
+    return first + tuple(label for label in second if label not in first)
+
+
+def _by_label(limits: Any, labels: tuple[str, ...] | None) -> Any:
+    """Put limits with names into the common order; absent ones are NaN."""
+    own = _labels(limits)
+    if own is None:
+        return limits
+    values = list(limits.values()) if isinstance(limits, dict) else np.asarray(limits)
+    table = np.array(values, dtype=float)
+    assert labels is not None
+    out = np.full((*table.shape[:-1], len(labels)), np.nan)
+    out[..., [labels.index(label) for label in own]] = table
+    return out
+
+
 def _limits(name: str, given: ArrayLike | None, absent: float) -> Floats:
     if given is None:
         return np.asarray(absent)
     try:
-        limits = np.array(given, dtype=float)
+        masked = np.ma.isMaskedArray(given)
+        limits = np.array(np.ma.filled(given, np.nan) if masked else given, dtype=float)
     except (TypeError, ValueError):
         raise InputError(f"{name} must be numbers; got {given!r}.") from None
     if limits.ndim > 2:

@@ -38,3 +38,46 @@ class Box:
         for row, column in np.argwhere(self.hidden):
             inside[row] &= bool(self.cell(row, column).contains(Y[row, column]))
         return inside
+
+
+@dataclass(frozen=True)
+class Polyhedra:
+    """A polyhedron for each row, ``{z : A z <= c}``, in the hidden coordinates of the row.
+
+    Attributes
+    ----------
+    V, b : arrays of shape (d, d) and (d,)
+        The thresholds: coordinate i is shown iff ``V[i] @ y <= b[i]``.
+    X : array of shape (n, d)
+        The rows, NaN where hidden.
+    """
+
+    V: NDArray[np.float64]
+    b: NDArray[np.float64]
+    X: NDArray[np.float64]
+
+    @property
+    def hidden(self) -> NDArray[np.bool_]:
+        """The cells that the region speaks of."""
+        return np.isnan(self.X)
+
+    def signs(self) -> NDArray[np.float64]:
+        """1 where a coordinate is seen, so that its inequality holds; -1 where it is reversed."""
+        return np.where(self.hidden, -1.0, 1.0)
+
+    def levels(self) -> NDArray[np.float64]:
+        """Right-hand sides c of every row: what the seen values leave for the hidden ones."""
+        return self.signs() * (self.b - np.where(self.hidden, 0.0, self.X) @ self.V.T)
+
+    def row(self, row: int) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
+        """Return the hidden coordinates of a row, and its A and c."""
+        one = Polyhedra(self.V, self.b, self.X[row : row + 1])
+        where = np.flatnonzero(one.hidden[0])
+        return where, one.signs()[0][:, None] * self.V[:, where], one.levels()[0]
+
+    def contains(self, Y: ArrayLike) -> NDArray[np.bool_]:
+        """Whether each complete row of ``Y`` would be shown as ``X`` is."""
+        Y = np.asarray(Y, dtype=float)
+        if Y.shape != self.X.shape:
+            raise InputError(f"complete rows of shape {self.X.shape} are needed; got {Y.shape}.")
+        return ((self.b >= Y @ self.V.T) == ~self.hidden).all(axis=1)

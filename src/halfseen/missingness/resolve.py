@@ -61,8 +61,21 @@ class SetTable:
     @property
     def is_whole_line(self) -> bool:
         """Whether no set leaves anything out."""
+        if not self.is_intervals:
+            return not self.hidden_weight.any()
         rest = self.complement()
-        return self.is_intervals and not (rest.lower < rest.upper).any()
+        return not (rest.lower < rest.upper).any()
+
+    def within(self, reach: float) -> SetTable:
+        """Return the sets with ends beyond ±reach moved to infinity, where there is no mass."""
+        far = np.abs(self.lower) > reach, np.abs(self.upper) > reach
+        lower = np.where(far[0], np.copysign(np.inf, self.lower), self.lower)
+        upper = np.where(far[1], np.copysign(np.inf, self.upper), self.upper)
+        keep = lower < upper
+        owner = np.repeat(np.arange(len(self)), np.diff(self.start))
+        # A set keeps a piece, if only an empty one, so that tables stay aligned.
+        sizes = np.bincount(owner[keep], minlength=len(self))
+        return replace(self, start=starts(sizes), lower=lower[keep], upper=upper[keep])
 
     def standardised(self, centre: float, scale: float) -> SetTable:
         """Return the same sets in units ``(x - centre) / scale``."""

@@ -31,6 +31,10 @@ class SelfCensoring(ColumnwiseMissingness):
 
     def __init__(self, sets: SeenSet | Iterable[SeenSet]) -> None:
         self._shared = isinstance(sets, SeenSet)
+        if not isinstance(sets, SeenSet | Iterable):
+            raise InputError(
+                f"SelfCensoring takes a set, or one set for each column; got {sets!r}."
+            )
         given = (sets,) if isinstance(sets, SeenSet) else tuple(sets)
         if not given:
             raise InputError("SelfCensoring needs at least one set; got none.")

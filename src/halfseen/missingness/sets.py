@@ -42,6 +42,8 @@ class SeenSet(ABC):
     def __or__(self, other: SeenSet) -> SeenSet:
         if not isinstance(other, SeenSet):
             return NotImplemented
+        if self == everything or other == everything:
+            return everything
         if self.pieces is not None and other.pieces is not None:
             return _join(self.pieces + other.pieces)
         return ~(~self & ~other)
@@ -49,6 +51,8 @@ class SeenSet(ABC):
     def __and__(self, other: SeenSet) -> SeenSet:
         if not isinstance(other, SeenSet):
             return NotImplemented
+        if self == everything or other == everything:
+            return other if self == everything else self
         if self.pieces is not None and other.pieces is not None:
             return _meet(self.pieces, other.pieces)
         both = (self, other)
@@ -205,7 +209,7 @@ class Predicate(SeenSet):
     def contains(self, x: ArrayLike) -> NDArray[np.bool_]:
         """Ask the function."""
         x = np.asarray(x, dtype=float)
-        answer = np.asarray(self.function(x))
+        answer = np.asarray(_ask(self.name, self.function, x))
         _check_answer(self.name, x, answer)
         if answer.dtype != bool and not np.isin(answer, (0, 1)).all():
             raise InputError(
@@ -257,7 +261,7 @@ class Probability(SeenSet):
     def probability(self, x: ArrayLike) -> Floats:
         """Ask the function."""
         x = np.asarray(x, dtype=float)
-        answer = np.asarray(self.function(x), dtype=float)
+        answer = np.asarray(_ask(self.name, self.function, x), dtype=float)
         _check_answer(self.name, x, answer)
         wrong = ~((answer >= 0.0) & (answer <= 1.0))
         if wrong.any():
@@ -366,6 +370,16 @@ def _meet(left: tuple[Interval, ...], right: tuple[Interval, ...]) -> SeenSet:
     if not common:
         raise InputError("the two sets have no interval in common: no value would ever be seen.")
     return _join(tuple(common))
+
+
+def _ask(name: str, function: Callable[[Floats], ArrayLike], x: Floats) -> ArrayLike:
+    try:
+        return function(x)
+    except Exception as error:
+        raise InputError(
+            f"{name} failed on an array of shape {x.shape}: {error}. It is given a NumPy array, and "
+            "must answer for each value; write (x > 0) & (x < 1), not 0 < x < 1."
+        ) from error
 
 
 def _check_answer(name: str, x: Floats, answer: NDArray[np.generic]) -> None:

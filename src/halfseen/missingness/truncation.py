@@ -47,7 +47,13 @@ class Truncation(Missingness):
 
     def contains(self, Y: Floats) -> NDArray[np.bool_]:
         """Ask the function, and check its answer."""
-        answer = np.asarray(self._contains(Y))
+        try:
+            answer = np.asarray(self._contains(Y))
+        except Exception as error:
+            raise InputError(
+                f"the membership function failed on an array of shape {Y.shape}: {error}. It is given "
+                "a NumPy array of rows, not a data frame."
+            ) from error
         if answer.shape != (len(Y),) or not np.isin(answer, (0, 1)).all():
             raise InputError(
                 f"the membership function must answer True or False for each of {len(Y)} rows; "

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.errors import RarelyHitError
+from halfseen.samplers.region import Region
 
 Floats = NDArray[np.float64]
 
@@ -67,3 +69,38 @@ def draw_by_rejection(
                 "a method that does not sample (truncation, pairwise), or a larger set."
             )
     return np.concatenate(kept)[:count], have / tried
+
+
+@dataclass
+class State:
+    """The last draw; rejection keeps no other memory."""
+
+    point: Floats
+
+
+@dataclass(frozen=True)
+class Info:
+    """Share of the proposals that were accepted."""
+
+    acceptance: float
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """Exact draws of N(mean, I) in a polyhedron, at a cost of one over its mass."""
+
+    def init(self, region: Region, start: Floats, rng: np.random.Generator) -> State:
+        """Nothing to prepare."""
+        return State(start.copy())
+
+    def step(self, region: Region, state: State, rng: np.random.Generator) -> tuple[State, Info]:
+        """Propose until a point falls into the polyhedron."""
+
+        def propose(m: int, generator: np.random.Generator) -> Floats:
+            return region.mean + generator.standard_normal((m, region.mean.size))
+
+        def accept(U: Floats, generator: np.random.Generator) -> NDArray[np.bool_]:
+            return np.asarray((region.c >= U @ region.A.T).all(axis=1))
+
+        rows, share = draw_by_rejection(propose, accept, 1, rng)
+        return State(rows[0]), Info(share)

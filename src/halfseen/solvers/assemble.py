@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from halfseen.errors import InputError
+
 Floats = NDArray[np.float64]
 
 # Smallest eigenvalue of the assembled correlation matrix. A pair with correlation 0.9999 reaches it;
@@ -29,13 +31,18 @@ def assemble(
     projected : bool
         Whether the two differ.
     """
+    if not 0.0 < floor < 1.0:
+        raise InputError(f"eigenvalue_floor must lie between 0 and 1; got {floor!r}.")
     d = deviations.size
     matrix = np.eye(d)
     i, j = np.triu_indices(d, 1)
     matrix[i, j] = matrix[j, i] = rho
     scale = np.outer(deviations, deviations)
-    values, vectors = np.linalg.eigh(matrix)
+    # A pair solved on its own may ask for |ρ| > 1. Each entry is brought back first: left to the
+    # eigenvalues, it would inflate variances that are right.
+    bounded = np.clip(matrix, -1.0, 1.0)
+    values, vectors = np.linalg.eigh(bounded)
     if values[0] >= floor:
-        return matrix * scale, matrix * scale, False
+        return bounded * scale, matrix * scale, bool((bounded != matrix).any())
     nearest = (vectors * np.maximum(values, floor)) @ vectors.T
     return 0.5 * (nearest + nearest.T) * scale, matrix * scale, True

@@ -109,7 +109,7 @@ def prepare_columns(
             hidden = 0.0 if whole else moments.rows - counts[i]
             items.append(
                 Column(
-                    resolved.standardised(mean[i], spread[i]),
+                    resolved.standardised(mean[i], spread[i]).within(reach[i]),
                     np.array([counts[i]]),
                     np.array([hidden]),
                     None,
@@ -121,12 +121,12 @@ def prepare_columns(
             raise InputError(
                 "limits that differ by row need the rows themselves: call fit with the table."
             )
-        items.append(_column_by_groups(rule, mask[:, i], mean[i], spread[i]))
+        items.append(_column_by_groups(rule, mask[:, i], mean[i], spread[i], reach[i]))
     return Columns(items, mean, spread, share)
 
 
 def _column_by_groups(
-    rule: ColumnRule, mask: NDArray[np.bool_], mean: float, spread: float
+    rule: ColumnRule, mask: NDArray[np.bool_], mean: float, spread: float, reach: float
 ) -> Column:
     assert rule.group is not None
     groups = rule.lower.size
@@ -136,7 +136,7 @@ def _column_by_groups(
     free = np.isinf(rule.lower) & np.isinf(rule.upper)
     ignorable = bool((hidden[free] > 0).any())
     hidden[free] = 0.0
-    sets = one_interval_each(rule.lower, rule.upper).standardised(mean, spread)
+    sets = one_interval_each(rule.lower, rule.upper).standardised(mean, spread).within(reach)
     return Column(sets, seen, hidden, rule.group, ignorable)
 
 

@@ -9,15 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.data.moments import PairMoments
-from halfseen.kernels.correlation import PairCells, PairSums, SetMasses, solve_correlations
+from halfseen.kernels.correlation import PairCells, PairSums, Pieces, SetMasses, solve_correlations
 from halfseen.kernels.univariate import HALF_LOG_TWO_PI, log_masses
 from halfseen.missingness.resolve import SetTable, starts
 from halfseen.parallel import map_in_order
-from halfseen.solvers.columns import Columns, Floats, Integers, Marginals
+from halfseen.solvers.columns import Column, Columns, Floats, Integers, Marginals
 
 # Terms of the Hermite series for sets that are only known as functions: 0.95^256 = 2e-6 bounds what
 # is left out at ρ = 0.95, and a smooth probability has long been zero there.
 SERIES_TERMS = 256
+# Beyond this many intervals in a set the series is cheaper than a sum over pairs of ends.
+MANY_PIECES = 16
 PAIRS_PER_PIECE = 512
 # Where limits differ by row each pair counts the rows anew, so pieces are smaller.
 PAIRS_PER_PIECE_BY_ROW = 4
@@ -56,7 +58,7 @@ def solve_pairs(
     offset = starts([len(column.sets) for column in columns.items])
     by_row = any(column.group is not None for column in columns.items)
     corners, series = _masses(columns, marginals)
-    general = np.array([not c.sets.is_intervals for c in columns.items])
+    general = np.array([needs_series(c) for c in columns.items])
     step = PAIRS_PER_PIECE_BY_ROW if by_row else PAIRS_PER_PIECE
     mixed = (general[i] | general[j]) if i.size else np.zeros(0, dtype=bool)
     pieces = [
@@ -189,6 +191,7 @@ def _masses(columns: Columns, marginals: Marginals) -> tuple[SetMasses, SetMasse
     ends = np.stack([sets.lower, sets.upper], axis=1).ravel()
     finite = np.isfinite(ends)
     per_set = np.diff(np.concatenate([[0], np.cumsum(finite)])[2 * sets.start])
+    gone = SetTable.join([table.complement() for table in tables])
     corners = SetMasses(
         p,
         q,
@@ -196,13 +199,22 @@ def _masses(columns: Columns, marginals: Marginals) -> tuple[SetMasses, SetMasse
         ends[finite],
         np.tile([-1.0, 1.0], sets.lower.size)[finite],
         np.empty((len(sets), 0)),
+        Pieces(sets.start, sets.lower, sets.upper),
+        Pieces(gone.start, gone.lower, gone.upper),
     )
-    if sets.is_intervals:
+    if not any(map(needs_series, columns.items)):
         return corners, corners
-    # A probability comes with its column, so each such table holds one set.
+    # Such sets come with their column, so each table holds one set.
     series = np.stack([hermite_coefficients(table) for table in tables])
     none, no_ends = np.empty(0), np.zeros(len(sets) + 1, dtype=np.intp)
-    return corners, SetMasses(p, q, no_ends, none, none, series)
+    return corners, corners._replace(end_start=no_ends, ends=none, signs=none, series=series)
+
+
+def needs_series(column: Column) -> bool:
+    """Whether a set is known only as a function, or has too many ends for a sum over corners."""
+    return column.group is None and (
+        not column.sets.is_intervals or column.sets.lower.size > MANY_PIECES
+    )
 
 
 def _mass(sets: SetTable) -> Floats:

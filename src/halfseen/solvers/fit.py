@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from halfseen.data.moments import PairMoments
 from halfseen.data.table import read_table
@@ -90,15 +94,21 @@ def fit(
         options.update(random_state=random_state, progress=progress)
     if name in _THREADED:
         options.update(n_jobs=n_jobs)
+    allowed = inspect.signature(solver).parameters
+    for option in options:
+        if option not in allowed:
+            known = [p for p in allowed if p not in ("X", "missingness", "contains")]
+            raise InputError(
+                f"method {name!r} does not take the option {option!r}; it takes {', '.join(known)}."
+            )
     if not isinstance(X, PairMoments):
         X = read_table(X, names)
-    try:
-        result = solver(X, missingness, **options)
-    except TypeError as error:
-        if "unexpected keyword argument" in str(error):
-            raise InputError(f"method {name!r} does not take this option: {error}.") from None
-        raise
-    if result.status in (Status.ON_DOMAIN_EDGE, Status.NOT_CONVERGED):
+    elif isinstance(missingness, Truncation):
+        raise InputError("Truncation needs the rows themselves, but moments were passed.")
+    elif names is not None:
+        X = dataclasses.replace(X, names=read_table(np.zeros((2, X.width)), names).names)
+    result = solver(X, missingness, **options)
+    if result.status.severity >= Status.TOO_FEW_JOINT_ROWS.severity:
         details = " ".join(note.text for note in result.notes if note.status is result.status)
         warnings.warn(f"{result.status.value} {details}", ConvergenceWarning, stacklevel=2)
     return result

@@ -62,7 +62,7 @@ def minimise(objective: Objective, domain: Domain, start: Floats, stage: int = 0
     batch = len(start)
     theta, value = start.copy(), np.full(batch, np.inf)
     stages, trusted = np.full(batch, stage), np.zeros(batch, dtype=int)
-    converged, on_edge = np.zeros(batch, dtype=bool), np.zeros(batch, dtype=bool)
+    converged = np.zeros(batch, dtype=bool)
     active = np.arange(batch)
     parts = _evaluate(objective, domain, theta, active)
     for _ in range(MAX_ITERATIONS):
@@ -80,22 +80,20 @@ def minimise(objective: Objective, domain: Domain, start: Floats, stage: int = 0
             for new, old in zip(trial_parts, parts, strict=True)
         )
         # No step improves any more: the stage is over too.
-        stuck = ~settled & ~moved
-        over = settled | stuck
+        over = settled | ~moved
         # Before the last stage, a point on the edge is where it belongs.
         edge = over & (stages[active] == LAST_STAGE - 1)
         edge[edge] = domain.take(active[edge]).on_edge(theta[active[edge]])
         done = over & (last | edge)
-        converged[active[done]] = ((decrement < SETTLED) | edge)[done]
-        # Without a barrier, a search that runs into the edge stops there.
-        on_edge[active[done]] = (edge | (stuck & last & (decrement >= SETTLED)))[done]
+        converged[active[done]] = (decrement < SETTLED)[done]
         value[active[done]] = parts[0][done]
         stages[active[over & ~done]] += 1
         active, parts = active[~done], tuple(part[~done] for part in parts)
         if active.size == 0:
             break
     value[active] = parts[0]
-    on_edge |= domain.on_edge(theta)
+    # On the edge the objective still has a slope; the best point there is what was asked for.
+    on_edge = domain.on_edge(theta)
     return Minimum(theta, value, converged | on_edge, on_edge)
 
 

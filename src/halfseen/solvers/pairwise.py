@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
-from halfseen.errors import AssumptionWarning
 from halfseen.missingness.base import Missingness
 from halfseen.parallel import single_blas_thread
 from halfseen.solvers.assemble import EIGENVALUE_FLOOR
 from halfseen.solvers.columns import censored_marginals, truncated_marginals
 from halfseen.solvers.correlations import solve_pairs
-from halfseen.solvers.prepare import prepare
+from halfseen.solvers.prepare import prepare, warn
 from halfseen.solvers.result import Fit, name_some
 from halfseen.solvers.truncation import finish
 
@@ -62,12 +60,10 @@ def pairwise(
         if column.ignorable
     ]
     if missingness is not None and ignorable:
-        warnings.warn(
+        warn(
             "cells are hidden where the rule shows every value, in column "
             f"{name_some(ignorable)}; they are taken to be missing at random. State what hides "
-            "them, if something does.",
-            AssumptionWarning,
-            stacklevel=2,
+            "them, if something does."
         )
     with single_blas_thread():
         start = truncated_marginals(data.columns)

@@ -10,7 +10,11 @@ from halfseen.kernels.partition import PlaneTerms, plane_partition
 from halfseen.missingness.resolve import SetTable, composite_rule, set_of_nodes, starts
 from halfseen.parallel import map_in_order
 from halfseen.solvers.columns import Columns, Floats, Integers, Marginals
-from halfseen.solvers.correlations import Correlations, count_cells_by_row
+from halfseen.solvers.correlations import (
+    Correlations,
+    count_cells_by_row,
+    needs_series,
+)
 from halfseen.solvers.domain import Domain
 from halfseen.solvers.newton import minimise
 
@@ -30,8 +34,8 @@ def solve_planes(
     fallback: Correlations,
     mask: NDArray[np.bool_] | None = None,
     n_jobs: int | None = None,
-) -> tuple[Floats, Correlations]:
-    """Solve every pair for five parameters; return Σ̂₁₂ of each and how each search ended."""
+) -> Correlations:
+    """Solve every pair for five parameters; Σ̂₁₂ comes back over the fixed deviations, as ρ."""
     i, j = np.triu_indices(moments.width, 1)
     enough = np.flatnonzero(moments.counts[i, j] >= FEWEST_ROWS)
     covariance = fallback.rho * marginals.deviation[i] * marginals.deviation[j]
@@ -44,7 +48,7 @@ def solve_planes(
     for pairs, answer in zip(pieces, map_in_order(solve, pieces, n_jobs), strict=True):
         covariance[pairs], on_edge[pairs], converged[pairs] = answer
     rho = covariance / (marginals.deviation[i] * marginals.deviation[j])
-    return covariance, Correlations(rho, on_edge, converged)
+    return Correlations(rho, on_edge, converged)
 
 
 def _solve_some(
@@ -104,7 +108,7 @@ def _plane_terms(
             here, there, table = count_cells_by_row(columns, mask, a, b)
             used = np.flatnonzero(table[:, 0])
             here, there, share = here[used], there[used], table[used, 0] / table[:, 0].sum()
-        general = not (columns.items[a].sets.is_intervals and columns.items[b].sets.is_intervals)
+        general = needs_series(columns.items[a]) or needs_series(columns.items[b])
         sides = []
         for side, (column, chosen) in enumerate(((a, here), (b, there))):
             sets = columns.items[column].sets.take(chosen)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +12,14 @@ from numpy.typing import NDArray
 
 from halfseen.data.moments import PairMoments
 from halfseen.data.table import read_table
-from halfseen.errors import ContradictionError, InputError, NotIdentifiedError
+from halfseen.errors import (
+    AssumptionWarning,
+    ContradictionError,
+    InputError,
+    NotIdentifiedError,
+)
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness
+from halfseen.missingness.detection_limits import DetectionLimits
 from halfseen.missingness.self_censoring import SelfCensoring
 from halfseen.missingness.sets import Interval, everything
 from halfseen.solvers.columns import Columns, prepare_columns
@@ -19,6 +27,9 @@ from halfseen.solvers.result import Note, Status, name_some
 
 # Fewer joint rows than this leave a correlation with a standard error of a third or more.
 FEW_JOINT_ROWS = 10
+# A limit that is taken so often, and so many times more often than any other value, stands for the
+# values beyond it; rounding alone makes ties everywhere.
+FEWEST_PILED, PILED_RATIO = 5, 3
 
 
 @dataclass(frozen=True)
@@ -38,9 +49,16 @@ class Prepared:
 
 
 def prepare(
-    X: Any, missingness: Missingness | None, method: str, n_jobs: int | None = None
+    X: Any,
+    missingness: Missingness | None,
+    method: str,
+    n_jobs: int | None = None,
+    integrate: bool = True,
 ) -> Prepared:
-    """Read a table (or moments that were collected before) and check it against the rule."""
+    """Read a table (or moments that were collected before) and check it against the rule.
+
+    Without ``integrate`` sets are not made ready for integration: a membership oracle is enough.
+    """
     rule = SelfCensoring(everything) if missingness is None else missingness
     if not isinstance(rule, ColumnwiseMissingness):
         raise InputError(
@@ -53,20 +71,76 @@ def prepare(
                 "limits that differ by row need the rows themselves, but moments were passed. "
                 "Call fit with the table."
             )
+        if isinstance(rule, DetectionLimits):
+            rule = rule.aligned(X.names)
         rule.check_width(X.width)
         _check_extremes(X, rule)
+        columns = prepare_columns(X, rule)
         _check_pairs(X)
-        return Prepared(X, prepare_columns(X, rule), rule, None, None)
+        return Prepared(X, columns, rule, None, None)
     values, names = read_table(X)
+    if isinstance(rule, DetectionLimits):
+        rule = rule.aligned(names)
     rule.check_width(values.shape[1])
     moments = PairMoments.from_array(values, names, n_jobs)
     suspects = _suspect_columns(moments, rule)
     if suspects.size:
         _check_values(values, rule, moments.names, suspects)
     mask = ~np.isnan(values) if rule.varies_by_row else None
-    columns = prepare_columns(moments, rule, mask)
+    columns = prepare_columns(moments, rule if integrate else SelfCensoring(everything), mask)
     _check_pairs(moments)
+    _warn_of_habits(values, moments, rule)
+    if missingness is None and (np.diag(moments.counts) < moments.rows).any():
+        warn(
+            "no rule is stated, so hidden cells are taken to be missing at random. If values are "
+            "hidden because of what they are, state the rule."
+        )
     return Prepared(moments, columns, rule, mask, values)
+
+
+def warn(text: str) -> None:
+    """Warn the caller of the solver, or of ``fit``, of how the input was read."""
+    depth, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("halfseen."):
+        frame, depth = frame.f_back, depth + 1
+    warnings.warn(text, AssumptionWarning, stacklevel=max(depth - 1, 1))
+
+
+def _warn_of_habits(
+    values: NDArray[np.floating], moments: PairMoments, rule: ColumnwiseMissingness
+) -> None:
+    """Warn of two habits of laboratories that make a rule untrue."""
+    if isinstance(rule, DetectionLimits) and rule.varies_by_row:
+        limited = np.isfinite(rule.lower) | np.isfinite(rule.upper)
+        hidden = np.isnan(values)
+        only = (limited == hidden).all(axis=0) & hidden.any(axis=0) & ~hidden.all(axis=0)
+        if only.any():
+            names = [moments.names[i] for i in np.flatnonzero(only)]
+            warn(
+                f"limits are given only where values are hidden, in column {name_some(names)}. A "
+                "seen value needs the limit it was compared with too, or correlations come out wrong."
+            )
+        return
+    piled = []
+    for i in range(moments.width):
+        seen_set = rule.column_rule(i).seen_set
+        if not isinstance(seen_set, Interval):
+            continue
+        for end, extreme in (
+            (seen_set.lower, moments.smallest[i]),
+            (seen_set.upper, moments.largest[i]),
+        ):
+            if end == extreme and moments.counts[i, i] > 0:
+                found, counts = np.unique(values[:, i], return_counts=True)
+                count = int(counts[found == end].sum())
+                usual = int(counts[found != end].max(initial=1))
+                if count >= FEWEST_PILED and count > PILED_RATIO * usual:
+                    piled.append(f"{moments.names[i]} ({count} times {end:g})")
+    if piled:
+        warn(
+            f"values lie exactly on the limit: {name_some(piled)}. If they stand for values beyond it, "
+            "set them to NaN."
+        )
 
 
 def _suspect_columns(moments: PairMoments, rule: ColumnwiseMissingness) -> NDArray[np.intp]:
@@ -88,7 +162,7 @@ def _check_values(
     columns: NDArray[np.intp],
 ) -> None:
     for i in columns:
-        rule.check_column(np.asarray(values[:, i], dtype=float), int(i), names[i])
+        rule.check_column(values[:, i], int(i), names[i])
 
 
 def _check_extremes(moments: PairMoments, rule: ColumnwiseMissingness) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -28,7 +29,8 @@ class Status(enum.Enum):
     )
     ON_DOMAIN_EDGE = (
         "Part of the estimate lies on the edge of the domain that the seen share allows: the data "
-        "do not determine it. More rows, or a method that uses the hidden cells too, would help."
+        "do not determine it. Check the limits and their units, and look for columns that repeat "
+        "each other; more rows would help."
     )
     NOT_CONVERGED = "The solver stopped at its limit of steps before its objective settled."
 
@@ -46,7 +48,7 @@ class Note:
     text: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Fit:
     """What was learned from a table with hidden values.
 
@@ -106,15 +108,14 @@ class Fit:
         """Return a table of what was learned, in 80 columns of text."""
         title = f"Gaussian of {len(self.names)} columns from {self.rows} rows"
         lines = [title, f"method: {self.method}", f"status: {self.status.name.lower()}"]
-        lines += [f"  {line}" for line in _wrapped(self.status.value)]
+        lines += textwrap.wrap(self.status.value, 78, initial_indent="  ", subsequent_indent="  ")
         for note in self.notes:
-            lines += [f"  - {line}" for line in _wrapped(note.text)]
+            lines += textwrap.wrap(note.text, 78, initial_indent="  - ", subsequent_indent="    ")
         lines += ["", f"{'column':<30} {'seen':>7} {'mean':>14} {'std. dev.':>14}", "-" * 68]
         deviations = self.gaussian.standard_deviations
         for i, name in enumerate(self.names[:most_columns]):
-            shown = name if len(name) <= 30 else name[:29] + "…"
             lines.append(
-                f"{shown:<30} {self.seen_share[i]:>7.1%} {self.mean[i]:>14.6g} "
+                f"{shorten(name, 30):<30} {self.seen_share[i]:>7.1%} {self.mean[i]:>14.6g} "
                 f"{deviations[i]:>14.6g}"
             )
         if len(self.names) > most_columns:
@@ -129,8 +130,9 @@ class Fit:
         r = self.correlation[i, j]
         order = np.argsort(-np.abs(r), kind="stable")[:most]
         head = "correlations" if len(r) <= most else f"the {most} strongest correlations"
-        pairs = [f"{self.names[i[k]]} ~ {self.names[j[k]]}" for k in order]
-        pairs = [p if len(p) <= 58 else p[:57] + "…" for p in pairs]
+        pairs = [
+            f"{shorten(self.names[i[k]], 27)} ~ {shorten(self.names[j[k]], 27)}" for k in order
+        ]
         return ["", head, "-" * 68] + [
             f"{pair:<58} {r[k]:>9.3f}" for pair, k in zip(pairs, order, strict=True)
         ]
@@ -142,10 +144,27 @@ class Fit:
         )
 
 
-def _wrapped(text: str, width: int = 74) -> list[str]:
-    import textwrap
+def projection_notes(
+    covariance: NDArray[np.float64],
+    before: NDArray[np.float64],
+    projected: bool,
+    floor: float,
+) -> list[Note]:
+    """Note how far a covariance moved to become positive definite."""
+    if not projected:
+        return []
+    scale = np.sqrt(np.diag(before))
+    moved = np.abs((covariance - before) / np.outer(scale, scale)).max()
+    text = (
+        f"The covariance was moved, by at most {moved:.2g} on the scale of correlations, to become "
+        f"positive definite (smallest eigenvalue {floor:g})."
+    )
+    return [Note(Status.PROJECTED, text)]
 
-    return textwrap.wrap(text, width)
+
+def shorten(name: str, width: int) -> str:
+    """Cut a name to a width."""
+    return name if len(name) <= width else name[: width - 1] + "…"
 
 
 def name_some(items: list[str], most: int = 3) -> str:

@@ -32,17 +32,19 @@ from halfseen.data.table import read_table
 from halfseen.errors import InputError, NotIdentifiedError
 from halfseen.gaussian import Gaussian
 from halfseen.missingness.truncation import Truncation
+from halfseen.parallel import single_blas_thread
 from halfseen.samplers.rejection import draw_by_rejection
-from halfseen.seeds import RandomState, keyed_generator, seed_of
+from halfseen.seeds import Purpose, RandomState, keyed_generator, seed_of
 from halfseen.solvers.domain import Domain, pack, unpack, upper_triangle
 from halfseen.solvers.loop import iterate
+from halfseen.solvers.newton import minimise
 from halfseen.solvers.result import Fit, Note, Status
 
 Floats = NDArray[np.float64]
 Accept = Callable[[Floats, np.random.Generator], NDArray[np.bool_]]
 
-# Noise of the draws as a share of the statistical error: the averaged iterate has covariance H⁻¹/draws
-# where the data leave H⁻¹/n, so n/ACCURACY² draws inflate the error by 1 + ACCURACY²/2, three per cent.
+# Noise of the draws as a share of the statistical error: an average over m draws has covariance H⁻¹/m
+# where the data leave H⁻¹/n, so m = n/ACCURACY² inflates the error by 1 + ACCURACY²/2, three per cent.
 ACCURACY = 0.25
 STEPS = 120
 SMALLEST_BATCH = 256
@@ -56,6 +58,12 @@ REPEATS = 3
 UNKNOWN_ALPHA = 0.1
 # Up to this many statistics the full metric is used; beyond, its diagonal.
 LARGEST_METRIC = 600
+# Up to this dimension a point outside the domain is projected in the metric of the steps, so that an
+# optimum on the edge is found; beyond, eigenvalues are clipped.
+LARGEST_EXACT_PROJECTION = 3
+PULL = 0.05
+# An average of iterates of which more than this share had to be projected lies on the edge.
+EDGE_SHARE = 0.1
 # No step is longer than this, in standard deviations of the sufficient statistics.
 LONGEST_STEP = 1.0
 
@@ -69,6 +77,7 @@ class State:
     averaged: int
     step: int
     acceptance: float
+    projected: int
 
     @property
     def average(self) -> Floats:
@@ -113,7 +122,7 @@ class TruncatedSGD:
     def init(self) -> State:
         """Start at the seen moments themselves: ν = 0, T = I."""
         theta = self.domain.start()[0]
-        return State(theta, np.zeros_like(theta), 0, 0, 0.5)
+        return State(theta, np.zeros_like(theta), 0, 0, 0.5, 0)
 
     def step(self, state: State) -> tuple[State, dict[str, Any]]:
         """Draw a gradient, move, and project."""
@@ -134,8 +143,7 @@ class TruncatedSGD:
         size = (1.0 + state.step / DECAY_START) ** -DECAY_POWER
         length = math.sqrt(max(float(gradient @ direction), 0.0))
         theta = state.theta - size * min(1.0, LONGEST_STEP / max(length, 1e-300)) * direction
-        nu, T = self.domain.project(theta[: self.k], unpack(theta[self.k :], self.k))
-        theta = np.concatenate([nu, pack(T)])
+        theta, projected = self._project(theta)
         late = state.step >= AVERAGE_FROM * self.steps
         following = State(
             theta,
@@ -143,8 +151,26 @@ class TruncatedSGD:
             state.averaged + int(late),
             state.step + 1,
             share,
+            state.projected + int(late and projected),
         )
         return following, {"acceptance": share, "gradient_length": length}
+
+    def _project(self, theta: Floats) -> tuple[Floats, bool]:
+        """Bring θ back into the domain, in the metric of the steps where that is cheap."""
+        if np.isfinite(self.domain.barrier(theta[None])[0][0]):
+            return theta, False
+        nu, T = self.domain.project(theta[: self.k], unpack(theta[self.k :], self.k))
+        near = np.concatenate([nu, pack(T)])
+        if self.k > LARGEST_EXACT_PROJECTION:
+            return near, True
+        start = (1.0 - PULL) * near + PULL * self.domain.start()[0]
+
+        def distance(trial: Floats, problems: NDArray[np.intp]) -> tuple[Floats, Floats, Floats]:
+            gap = trial - theta
+            slope = gap @ self.metric
+            return 0.5 * (gap * slope).sum(axis=1), slope, self.metric[None]
+
+        return minimise(distance, self.domain, start[None], stage=1).theta[0], True
 
     def done(self, state: State) -> bool:
         """Never before the last step: the number of steps sets the accuracy."""
@@ -215,6 +241,8 @@ def truncated_sgd(
     rule.check_width(values.shape[1])
     rule.check(values, names)
     rows = values[~np.isnan(values).any(axis=1)]
+    if len(rows) == 0:
+        raise NotIdentifiedError("no row is seen, so nothing can be learned.")
     if alpha is None:
         alpha = len(rows) / len(values) if len(rows) < len(values) else UNKNOWN_ALPHA
     if not 0.0 < alpha <= 1.0:
@@ -258,27 +286,29 @@ def learn_truncated(
     mean, factor = _whitening(rows, names)
     inverse = np.linalg.inv(factor)
     white = (rows - mean) @ inverse.T
-    draws = math.ceil(len(rows) / accuracy**2)
-    candidates, records = [], []
+    draws = math.ceil(len(rows) / accuracy**2 / (1.0 - AVERAGE_FROM))
+    candidates, records, edges = [], [], []
     for repeat in range(repeats):
         solver = TruncatedSGD(
             white,
             lambda Z, rng: accept(mean + Z @ factor.T, rng),
             alpha,
             draws,
-            keyed_generator(seed, *place, repeat),
+            keyed_generator(seed, Purpose.TRUNCATED_SGD, *place, repeat),
             data_batch,
         )
-        state, record = iterate(solver, progress)
+        with single_blas_thread():
+            state, record = iterate(solver, progress)
         candidates.append(state.average)
         records.append(record)
+        edges.append(state.projected > EDGE_SHARE * state.averaged)
     best, disagreement = _boost(candidates, solver)
     theta = candidates[best]
     k = white.shape[1]
     T = unpack(theta[k:], k)
     sigma = np.linalg.inv(T)
     gaussian = Gaussian(mean + factor @ sigma @ theta[:k], factor @ sigma @ factor.T)
-    notes = _notes(solver, theta, disagreement, len(rows), names)
+    notes = _notes(solver, theta, edges[best], disagreement, len(rows), names)
     history = {"seed": seed, "chosen": best, "runs": records, "disagreement": disagreement}
     return gaussian, notes, history
 
@@ -295,12 +325,20 @@ def _boost(candidates: list[Floats], solver: TruncatedSGD) -> tuple[int, float]:
 
 
 def _notes(
-    solver: TruncatedSGD, theta: Floats, disagreement: float, n: int, names: tuple[str, ...]
+    solver: TruncatedSGD,
+    theta: Floats,
+    edge: bool,
+    disagreement: float,
+    n: int,
+    names: tuple[str, ...],
 ) -> list[Note]:
     notes = []
     where = " ~ ".join(names) if len(names) <= 2 else f"{len(names)} columns"
-    if solver.domain.on_edge(theta[None])[0]:
-        notes.append(Note(Status.ON_DOMAIN_EDGE, f"On the edge: {where}."))
+    if edge or solver.domain.on_edge(theta[None])[0]:
+        text = f"On the edge: {where}. The domain follows from alpha, the least mass of the set; try a "
+        notes.append(
+            Note(Status.ON_DOMAIN_EDGE, text + "smaller alpha= if rows were dropped unseen.")
+        )
     # The statistical error has length √(p/n) in this metric.
     if disagreement > math.sqrt(theta.size / n):
         notes.append(

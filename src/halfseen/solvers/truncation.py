@@ -15,7 +15,7 @@ from halfseen.solvers.columns import Marginals, truncated_marginals
 from halfseen.solvers.correlations import Correlations, solve_pairs
 from halfseen.solvers.plane import solve_planes
 from halfseen.solvers.prepare import Prepared, joint_row_notes, pair_names, prepare
-from halfseen.solvers.result import Fit, Note, Status, name_some
+from halfseen.solvers.result import Fit, Note, Status, name_some, projection_notes
 
 Form = Literal["correlation", "paper"]
 
@@ -70,7 +70,7 @@ def truncation(
         marginals = truncated_marginals(data.columns)
         pairs = solve_pairs(data.moments, data.columns, marginals, False, data.mask, n_jobs)
         if form == "paper":
-            _, pairs = solve_planes(data.moments, data.columns, marginals, pairs, data.mask, n_jobs)
+            pairs = solve_planes(data.moments, data.columns, marginals, pairs, data.mask, n_jobs)
         return finish(data, marginals, pairs, "truncation", eigenvalue_floor, {"form": form})
 
 
@@ -83,19 +83,9 @@ def finish(
     history: dict[str, Any],
 ) -> Fit:
     """Assemble the pieces into a ``Fit``, with notes on whatever was out of the ordinary."""
-    if not 0.0 < floor < 1.0:
-        raise InputError(f"eigenvalue_floor must lie between 0 and 1; got {floor!r}.")
     covariance, before, projected = assemble(marginals.deviation, pairs.rho, floor)
     notes = joint_row_notes(data.moments)
-    if projected:
-        moved = np.linalg.norm(covariance - before) / np.linalg.norm(before)
-        notes.append(
-            Note(
-                Status.PROJECTED,
-                f"The covariance moved by {moved:.2g} of its Frobenius norm to become positive "
-                f"definite (smallest correlation eigenvalue {floor:g}).",
-            )
-        )
+    notes += projection_notes(covariance, before, projected, floor)
     edge = [data.names[i] for i in np.flatnonzero(marginals.minimum.on_edge)]
     edge += pair_names(data.names, pairs.on_edge)
     if edge:

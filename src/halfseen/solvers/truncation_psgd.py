@@ -17,7 +17,7 @@ from halfseen.seeds import RandomState, seed_of
 from halfseen.solvers.assemble import EIGENVALUE_FLOOR, assemble
 from halfseen.solvers.loop import progress_bar
 from halfseen.solvers.prepare import Prepared, joint_row_notes, prepare
-from halfseen.solvers.result import Fit, Note, Status
+from halfseen.solvers.result import Fit, Note, projection_notes
 from halfseen.solvers.truncated_sgd import ACCURACY, REPEATS, Floats, learn_truncated
 
 
@@ -66,7 +66,7 @@ def truncation_psgd(
     >>> bool(abs(fit.correlation[0, 1] - 0.5) < 0.2)
     True
     """
-    data = prepare(X, missingness, "truncation_psgd")
+    data = prepare(X, missingness, "truncation_psgd", integrate=False)
     if data.values is None:
         raise InputError("truncation_psgd samples rows, so it needs the table, not its moments.")
     if data.missingness.varies_by_row:
@@ -91,8 +91,7 @@ def truncation_psgd(
     rho = covariances / (deviation[i] * deviation[j])
     covariance, before, projected = assemble(deviation, rho, eigenvalue_floor)
     notes = joint_row_notes(data.moments) + [note for _, found, _ in answers for note in found]
-    if projected:
-        notes.append(Note(Status.PROJECTED, Status.PROJECTED.value))
+    notes += projection_notes(covariance, before, projected, eigenvalue_floor)
     history = {
         "seed": seed,
         "disagreement": [history["disagreement"] for _, _, history in answers],

@@ -1,0 +1,237 @@
+"""Polyhedra {u : A u <= c}: feasible points, exact projection, and chains inside them.
+
+Everything is in whitened coordinates, where the Gaussian is N(mean, I) and distances are Euclidean.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from halfseen.kernels.univariate import draw
+
+# A constraint counts as violated beyond this, relative to the size of its terms.
+FEASIBILITY = 1e-12
+# Squared length, relative to the normal's, below which a normal depends on the active ones.
+DEPENDENT = 1e-20
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def most_violated(u, A, c):
+    """Return the index of the constraint that u violates most, and by how much; -1 if none."""
+    worst, index = 0.0, -1
+    for i in range(A.shape[0]):
+        total, size = -c[i], abs(c[i])
+        for j in range(u.size):
+            term = A[i, j] * u[j]
+            total += term
+            size += abs(term)
+        if total > FEASIBILITY * size and total > worst:
+            worst, index = total, i
+    return index, worst
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def relax(u, A, c, margin, sweeps):
+    """Move u, in place, onto each violated half-space in turn, a margin inside; True if it ends well.
+
+    The relaxation method of Agmon and Motzkin. Rows of A have unit length.
+    """
+    for _ in range(sweeps):
+        moved = False
+        for i in range(A.shape[0]):
+            total = margin - c[i]
+            for j in range(u.size):
+                total += A[i, j] * u[j]
+            if total > 1e-3 * margin:
+                moved = True
+                for j in range(u.size):
+                    u[j] -= total * A[i, j]
+        if not moved:
+            return True
+    return most_violated(u, A, c)[0] < 0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _solve_spd(G, r, n):
+    # Cholesky solve of the leading n × n block of G, in place; G is overwritten.
+    for i in range(n):
+        for j in range(i + 1):
+            s = G[i, j]
+            for k in range(j):
+                s -= G[i, k] * G[j, k]
+            if i == j:
+                G[i, i] = math.sqrt(max(s, 1e-300))
+            else:
+                G[i, j] = s / G[j, j]
+    for i in range(n):
+        s = r[i]
+        for k in range(i):
+            s -= G[i, k] * r[k]
+        r[i] = s / G[i, i]
+    for i in range(n - 1, -1, -1):
+        s = r[i]
+        for k in range(i + 1, n):
+            s -= G[k, i] * r[k]
+        r[i] = s / G[i, i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _step_directions(A, q, active, n, r, direction):
+    # r = N⁺ a_q and direction = a_q − N r, with N the active normals.
+    k = A.shape[1]
+    G = np.empty((n, n))
+    for a in range(n):
+        s = 0.0
+        for j in range(k):
+            s += A[active[a], j] * A[q, j]
+        r[a] = s
+        for b in range(a + 1):
+            s = 0.0
+            for j in range(k):
+                s += A[active[a], j] * A[active[b], j]
+            G[a, b] = s
+    _solve_spd(G, r, n)
+    length = 0.0
+    for j in range(k):
+        s = A[q, j]
+        for a in range(n):
+            s -= A[active[a], j] * r[a]
+        direction[j] = s
+        length += s * s
+    return length
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def project_polyhedron(point, A, c, u):
+    """Write the nearest point of {A u <= c} to ``point`` into u; False if the set is empty.
+
+    The dual active-set method of Goldfarb and Idnani for min ½‖u − point‖²: constraints enter with
+    their multipliers as they are violated, and leave when a multiplier would turn negative.
+    """
+    m, k = A.shape
+    u[:] = point
+    active = np.empty(k + 1, dtype=np.int64)
+    multiplier = np.zeros(k + 1)
+    r, direction = np.empty(k + 1), np.empty(k)
+    n = 0
+    for _ in range(50 * (m + k) + 50):
+        q, violation = most_violated(u, A, c)
+        if q < 0:
+            return True
+        entering = 0.0
+        while True:
+            length = _step_directions(A, q, active, n, r, direction)
+            norm = 0.0
+            for j in range(k):
+                norm += A[q, j] * A[q, j]
+            # Longest step before a multiplier of the active set reaches zero.
+            partial, leaving = math.inf, -1
+            for a in range(n):
+                if r[a] > 0.0 and multiplier[a] / r[a] < partial:
+                    partial, leaving = multiplier[a] / r[a], a
+            full = violation / length if length > DEPENDENT * norm else math.inf
+            step = min(partial, full)
+            if math.isinf(step):
+                return False
+            if not math.isinf(full):
+                for j in range(k):
+                    u[j] -= step * direction[j]
+                violation -= step * length
+            for a in range(n):
+                multiplier[a] -= step * r[a]
+            entering += step
+            if full <= partial:
+                active[n], multiplier[n] = q, entering
+                n += 1
+                break
+            for a in range(leaving, n - 1):
+                active[a], multiplier[a] = active[a + 1], multiplier[a + 1]
+            n -= 1
+    return False
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def project(point, A, c, centre, radius, u):
+    """Write the nearest point of {A u <= c} ∩ ball(centre, radius) to ``point`` into u.
+
+    With a multiplier τ for the ball the problem is a projection on the polyhedron alone, of the point
+    (point + τ·centre)/(1 + τ) on the way to the centre; how far to go is found by bisection, since the
+    distance to the centre falls along the way.
+    """
+    if not project_polyhedron(point, A, c, u):
+        return False
+    if _distance(u, centre) <= radius:
+        return True
+    low, high = 0.0, 1.0
+    moved = np.empty_like(point)
+    for _ in range(100):
+        share = 0.5 * (low + high)
+        for j in range(point.size):
+            moved[j] = point[j] + share * (centre[j] - point[j])
+        project_polyhedron(moved, A, c, u)
+        if _distance(u, centre) > radius:
+            low = share
+        else:
+            high = share
+        if high - low < 1e-16:
+            break
+    for j in range(point.size):
+        moved[j] = point[j] + high * (centre[j] - point[j])
+    project_polyhedron(moved, A, c, u)
+    # At share = 1 the nearest point to the centre is reached: beyond the ball the two do not meet.
+    return _distance(u, centre) <= radius * (1.0 + 1e-9)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _distance(u, centre):
+    total = 0.0
+    for j in range(u.size):
+        total += (u[j] - centre[j]) ** 2
+    return math.sqrt(total)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def langevin_chain(u, mean, A, c, radius, eta, drift, noise):
+    """Run projected Langevin steps on N(mean, I) in the polyhedron and ball, in place.
+
+    u ← Π(u − drift·η·(u − mean) + √η·ζ): Alg. 5, line 8. The listing prints drift 1; it must be ½,
+    as in the appendix (with 1 the chain samples a Gaussian of half the variance).
+    """
+    root = math.sqrt(eta)
+    moved = np.empty_like(u)
+    for t in range(noise.shape[0]):
+        outside = 0.0
+        for j in range(u.size):
+            moved[j] = u[j] - drift * eta * (u[j] - mean[j]) + root * noise[t, j]
+            outside += (moved[j] - mean[j]) ** 2
+        if outside <= radius * radius and most_violated(moved, A, c)[0] < 0:
+            u[:] = moved
+        else:
+            project(moved, A, c, mean, radius, u)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def gibbs_chain(u, mean, A, c, uniforms):
+    """Run Gibbs sweeps on N(mean, I) in the polyhedron, in place: each coordinate on its chord."""
+    m, k = A.shape
+    slack = np.empty(m)
+    for sweep in range(uniforms.shape[0]):
+        for i in range(m):
+            s = c[i]
+            for j in range(k):
+                s -= A[i, j] * u[j]
+            slack[i] = s
+        for j in range(k):
+            low, high = -math.inf, math.inf
+            for i in range(m):
+                a = A[i, j]
+                if a > 0.0:
+                    high = min(high, u[j] + slack[i] / a)
+                elif a < 0.0:
+                    low = max(low, u[j] + slack[i] / a)
+            if low < high:
+                value = mean[j] + draw(low - mean[j], high - mean[j], uniforms[sweep, j])
+                for i in range(m):
+                    slack[i] -= A[i, j] * (value - u[j])
+                u[j] = value

@@ -1,0 +1,191 @@
+"""Linear thresholds: coordinate i is shown iff ``v_i · y <= b_i`` (section 1.1.2 of the paper)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from halfseen.errors import ContradictionError, InputError
+from halfseen.missingness.base import Floats, Generator, Missingness
+from halfseen.missingness.regions import Polyhedra
+
+# Rounding that a seen row may be off by, relative to the terms of its inequality.
+ROUNDING = 1e-9
+
+
+class LinearThreshold(Missingness):
+    """Coordinate i of a row y is shown iff ``V[i] @ y <= b[i]``.
+
+    A row of zeros in V means always seen (``b[i] >= 0``) or never seen (``b[i] < 0``).
+
+    Parameters
+    ----------
+    V : array-like of shape (d, d)
+    b : array-like of shape (d,) or a number
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> rule = hs.LinearThreshold([[0, 0], [1, 0]], [0, 0.5])   # x1 is shown iff x0 <= 0.5
+    >>> rule.seen([[0.0, 9.0], [1.0, 9.0]])
+    array([[ True,  True],
+           [ True, False]])
+    """
+
+    def __init__(self, V: ArrayLike, b: ArrayLike) -> None:
+        try:
+            self.V = np.array(V, dtype=float)
+            self.b = np.array(b, dtype=float)
+        except (TypeError, ValueError):
+            raise InputError("V and b must be arrays of numbers.") from None
+        if self.V.ndim != 2 or self.V.shape[0] != self.V.shape[1] or self.V.size == 0:
+            raise InputError(
+                f"V must have one row and one column for each coordinate; got shape {self.V.shape}."
+            )
+        d = len(self.V)
+        if self.b.ndim == 0:
+            self.b = np.full(d, float(self.b))
+        if self.b.shape != (d,):
+            raise InputError(f"b must have {d} entries, one for each row of V; got {self.b.shape}.")
+        if not np.isfinite(self.V).all() or not np.isfinite(self.b).all():
+            raise InputError("V and b must be finite; use a row of zeros for always or never seen.")
+
+    @property
+    def width(self) -> int:
+        """Number of coordinates."""
+        return len(self.V)
+
+    @property
+    def always_seen(self) -> NDArray[np.bool_]:
+        """Coordinates that are seen whatever the row is."""
+        return ~self.V.any(axis=1) & (self.b >= 0)
+
+    @property
+    def never_seen(self) -> NDArray[np.bool_]:
+        """Coordinates that are hidden whatever the row is."""
+        return ~self.V.any(axis=1) & (self.b < 0)
+
+    @classmethod
+    def larger_of(cls, i: int, j: int, d: int) -> LinearThreshold:
+        """Only the larger of coordinates i and j is shown; the others always are.
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> hs.LinearThreshold.larger_of(0, 1, 2).seen([[3.0, 1.0]])
+        array([[ True, False]])
+        """
+        i, j = _coordinate(i, d), _coordinate(j, d)
+        if i == j:
+            raise InputError(f"larger_of compares two coordinates; got {i} twice.")
+        V = np.zeros((d, d))
+        V[i, j], V[i, i] = 1.0, -1.0
+        V[j, i], V[j, j] = 1.0, -1.0
+        return cls(V, np.zeros(d))
+
+    @classmethod
+    def heckman(cls, outcome: int, weights: ArrayLike, intercept: float = 0.0) -> LinearThreshold:
+        """Show an outcome only when an index ``weights @ y + intercept`` is at least zero.
+
+        The index may involve the outcome itself, other columns, or a column that is never seen
+        (pass its thresholds with ``LinearThreshold`` then).
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> wage = hs.LinearThreshold.heckman(1, [2.0, 0.0], intercept=-1.0)
+        >>> wage.seen([[1.0, 5.0], [0.0, 5.0]])
+        array([[ True,  True],
+               [ True, False]])
+        """
+        index = np.atleast_1d(np.array(weights, dtype=float))
+        d = index.size
+        V, b = np.zeros((d, d)), np.zeros(d)
+        V[_coordinate(outcome, d)] = -index
+        b[outcome] = intercept
+        if not index.any():
+            raise InputError("weights may not all be zero: the index would not depend on the row.")
+        return cls(V, b)
+
+    @classmethod
+    def anchored(cls, anchors: Sequence[int], V: ArrayLike, b: ArrayLike) -> LinearThreshold:
+        """Show the anchors always; the other coordinates, in order, have thresholds V and b.
+
+        Parameters
+        ----------
+        anchors : sequence of int
+        V : array-like of shape (d - number of anchors, d)
+        b : array-like of shape (d - number of anchors,)
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> rule = hs.LinearThreshold.anchored([0], [[1.0, 0.0]], [0.5])
+        >>> rule.always_seen
+        array([ True, False])
+        """
+        rows, limits = np.atleast_2d(np.array(V, dtype=float)), np.atleast_1d(np.asarray(b, float))
+        d = rows.shape[1]
+        chosen = {_coordinate(a, d) for a in anchors}
+        others = [k for k in range(d) if k not in chosen]
+        if len(rows) != len(others) or limits.shape != (len(others),):
+            raise InputError(
+                f"with {len(chosen)} anchors of {d} coordinates, V needs {len(others)} rows and b as "
+                f"many entries; got {len(rows)} and {limits.size}."
+            )
+        full, level = np.zeros((d, d)), np.zeros(d)
+        full[others], level[others] = rows, limits
+        return cls(full, level)
+
+    def seen(self, Y: ArrayLike, random_state: int | Generator | None = None) -> NDArray[np.bool_]:
+        """Mask of the coordinates of ``Y`` that are shown."""
+        Y = np.atleast_2d(np.asarray(Y, dtype=float))
+        self.check_width(Y.shape[1])
+        return self.b >= Y @ self.V.T
+
+    def hidden_region(self, X: ArrayLike) -> Polyhedra:
+        """Polyhedron of each row of ``X`` in its hidden coordinates."""
+        X = np.atleast_2d(np.asarray(X, dtype=float))
+        self.check_width(X.shape[1])
+        return Polyhedra(self.V, self.b, X)
+
+    def check(self, X: Floats, names: Sequence[str]) -> None:
+        """Raise a ``ContradictionError`` for a row whose seen values alone contradict the rule.
+
+        Rows that contradict it through their hidden values are found when a solver looks for a
+        feasible point.
+        """
+        hidden = np.isnan(X)
+        known = np.where(hidden, 0.0, X)
+        value = known @ self.V.T
+        size = np.abs(known) @ np.abs(self.V).T + np.abs(self.b)
+        # Inequalities in which no hidden value takes part.
+        settled = (hidden @ (self.V != 0).T) == 0
+        wrong_seen = settled & ~hidden & (value > self.b + ROUNDING * size)
+        wrong_hidden = settled & hidden & (value < self.b - ROUNDING * size)
+        wrong_hidden |= hidden & self.always_seen
+        for wrong, found, other in (
+            (wrong_seen, "seen", "hidden"),
+            (wrong_hidden, "hidden", "seen"),
+        ):
+            if wrong.any():
+                row, column = (int(k) for k in np.argwhere(wrong)[0])
+                raise ContradictionError(
+                    f"row {row}, column {names[column]}: the value is {found}, but the threshold says "
+                    f"{other}: v·y is {value[row, column]:.6g} and the limit is "
+                    f"{self.b[column]:.6g} ({int(wrong.any(axis=1).sum())} such rows). Correct V and "
+                    "b, or the row."
+                )
+
+    def __repr__(self) -> str:
+        if len(self.V) <= 4:
+            return f"LinearThreshold({self.V.tolist()}, {self.b.tolist()})"
+        return f"LinearThreshold(of {len(self.V)} coordinates)"
+
+
+def _coordinate(k: int, d: int) -> int:
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 0 <= k < d:
+        raise InputError(f"a coordinate is a whole number from 0 to {d - 1}; got {k!r}.")
+    return int(k)

@@ -1,0 +1,331 @@
+"""``missing_descent``: the paper's Algorithm 3, learning a mean under linear thresholds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from halfseen.data.table import read_table
+from halfseen.errors import InputError, NotIdentifiedError
+from halfseen.gaussian import Gaussian
+from halfseen.missingness.base import Missingness
+from halfseen.missingness.linear_threshold import LinearThreshold
+from halfseen.parallel import map_in_order, single_blas_thread
+from halfseen.samplers import ProjectedLangevin, Sampler
+from halfseen.seeds import Purpose, RandomState, keyed_generator, seed_of
+from halfseen.solvers.conditionals import Conditionals, check_covariance
+from halfseen.solvers.domain import mean_reach
+from halfseen.solvers.initialize import block_size, initialize
+from halfseen.solvers.loop import iterate
+from halfseen.solvers.project_to_domain import project_to_domain
+from halfseen.solvers.result import Fit, Note, Status
+from halfseen.solvers.sample_gradient import gradient_of_row
+
+Floats = NDArray[np.float64]
+Average = Literal["all", "suffix"]
+
+# Suffix averaging leaves out the first half, in which steps of 1/(λi) still throw the iterate about.
+SUFFIX = 0.5
+# Subsets of βd columns whose joint share is looked at, when there are more than this many.
+MOST_SUBSETS = 2000
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """Practical values of the paper's parameters, derived in one place.
+
+    Attributes
+    ----------
+    alpha : float
+        Least share of rows in which βd columns are seen together.
+    beta : float
+        Share of the columns in a block.
+    strong_convexity : float
+        λ_sgd = αβ/λ_max(Σ), as in the paper.
+    projection_radius : float
+        r_proj: each block's start is off by at most h(α) standard deviations, so the whole by at most
+        √(κ/β)·h(α) in Mahalanobis distance, with κ the condition number of Σ.
+    """
+
+    alpha: float
+    beta: float
+    strong_convexity: float
+    projection_radius: float
+
+
+def derive_defaults(X: Floats, known: Gaussian, beta: float | None) -> Defaults:
+    """Compute the practical parameters from the data and the covariance."""
+    d = X.shape[1]
+    size = block_size(beta, d)
+    alpha = least_joint_share(~np.isnan(X), size)
+    values = np.linalg.eigvalsh(known.covariance)
+    share = size / d
+    # The share is an estimate: half of it bounds the start, as in every other domain here.
+    reach = float(mean_reach(0.5 * max(alpha, 1.0 / len(X))))
+    return Defaults(
+        alpha,
+        share,
+        max(alpha, 1.0 / len(X)) * share / float(values[-1]),
+        reach * float(np.sqrt(values[-1] / values[0] / share)),
+    )
+
+
+def least_joint_share(seen: NDArray[np.bool_], size: int) -> float:
+    """Least share of rows in which ``size`` columns are seen together; sampled if there are many."""
+    d = seen.shape[1]
+    subsets = list(_subsets(d, size))
+    return min(float(seen[:, list(subset)].all(axis=1).mean()) for subset in subsets)
+
+
+def _subsets(d: int, size: int) -> list[tuple[int, ...]]:
+    import math
+
+    if math.comb(d, size) <= MOST_SUBSETS:
+        return list(combinations(range(d), size))
+    rng = np.random.default_rng(0)
+    return [tuple(rng.choice(d, size, replace=False)) for _ in range(MOST_SUBSETS)]
+
+
+@dataclass
+class State:
+    """The least that the next step needs."""
+
+    mean: Floats
+    total: Floats
+    averaged: int
+    step: int
+
+
+class MissingDescent:
+    """Projected SGD on the population likelihood, one batch of rows at a step (Alg. 3)."""
+
+    name = "missing_descent"
+
+    def __init__(
+        self,
+        conditionals: Conditionals,
+        known: Gaussian,
+        start: Floats,
+        points: list[Floats],
+        order: NDArray[np.intp],
+        sampler: Sampler,
+        strong_convexity: float,
+        radius: float,
+        batch_size: int,
+        average: Average,
+        seed: int,
+        n_jobs: int | None,
+    ) -> None:
+        self.conditionals, self.known, self.start, self.points = conditionals, known, start, points
+        self.order, self.sampler, self.seed, self.n_jobs = order, sampler, seed, n_jobs
+        self.strong_convexity, self.radius = strong_convexity, radius
+        self.batch_size, self.steps = batch_size, -(-len(order) // batch_size)
+        self.average_from = SUFFIX * self.steps if average == "suffix" else 0.0
+
+    def init(self) -> State:
+        """Start at μ⁽⁰⁾ (line 1)."""
+        return State(self.start.copy(), np.zeros_like(self.start), 0, 0)
+
+    def step(self, state: State) -> tuple[State, dict[str, Any]]:
+        """Lines 3 to 7: rows, step 1/(λi), gradient, move, projection."""
+        first = state.step * self.batch_size
+        rows = self.order[first : first + self.batch_size]
+
+        def gradient(k: int) -> Floats:
+            return gradient_of_row(
+                self.conditionals,
+                int(rows[k]),
+                state.mean,
+                self.known,
+                self.points[rows[k]],
+                self.sampler,
+                keyed_generator(self.seed, Purpose.MISSING_DESCENT, first + k),
+            )[0]
+
+        jobs = 1 if len(rows) == 1 else self.n_jobs
+        total = np.zeros_like(state.mean)
+        for part in map_in_order(gradient, range(len(rows)), jobs):
+            total += part
+        g = total / len(rows)
+        moved = state.mean - g / (self.strong_convexity * (state.step + 1))
+        mean = project_to_domain(self.start, moved, self.radius, self.known)
+        late = state.step >= self.average_from
+        return (
+            State(
+                mean,
+                state.total + mean if late else state.total,
+                state.averaged + int(late),
+                state.step + 1,
+            ),
+            {"mean": mean},
+        )
+
+    def done(self, state: State) -> bool:
+        """Never before the last row."""
+        return False
+
+
+def missing_descent(
+    X: Any,
+    missingness: Missingness,
+    covariance: ArrayLike | None = None,
+    *,
+    sampler: Sampler | None = None,
+    beta: float | None = None,
+    strong_convexity: float | None = None,
+    projection_radius: float | None = None,
+    initial_rows: int | None = None,
+    passes: int = 1,
+    batch_size: int = 1,
+    average: Average = "all",
+    random_state: RandomState = None,
+    progress: bool = False,
+    n_jobs: int | None = None,
+) -> Fit:
+    """Learn the mean of a Gaussian with known covariance under linear thresholds.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        NaN where a value is hidden.
+    missingness : LinearThreshold
+    covariance : array-like of shape (d, d)
+        Σ, known.
+    sampler : Sampler, optional
+        Draws the hidden part of a row. ``samplers.ProjectedLangevin(step_size, steps, radius)`` by
+        default (the paper's η_lmc, M_grad, R_lmc); ``samplers.Gibbs()`` has no bias at the boundary.
+    beta : float, optional
+        β: share of the columns in a block; one column by default.
+    strong_convexity : float, optional
+        λ_sgd; by default αβ/λ_max(Σ), the paper's constant. Steps are 1/(λ_sgd·i).
+    projection_radius : float, optional
+        r_proj; by default a bound on how far the start can be from the truth.
+    initial_rows : int, optional
+        M_init: rows for the start; all by default.
+    passes : int
+        How often to go over the rows; M_sgd is ``passes · n / batch_size``.
+    batch_size : int
+        Rows for one gradient.
+    average : {"all", "suffix"}
+        Average every iterate, as in the paper, or only the second half.
+    random_state : int, Generator or None
+    progress : bool
+        Whether to show a bar.
+    n_jobs : int or None
+        Threads for batches; the answer does not depend on it.
+
+    Returns
+    -------
+    Fit
+        ``history["iterates"]`` holds the trace, ``history["defaults"]`` the parameters used.
+
+    Examples
+    --------
+    >>> import numpy as np, halfseen as hs
+    >>> truth = hs.Gaussian([0.0, 0.5], [[1.0, 0.5], [0.5, 1.0]])
+    >>> rule = hs.LinearThreshold.larger_of(0, 1, 2)
+    >>> X = hs.simulate(truth, rule, 2000)
+    >>> fit = hs.solvers.missing_descent(X, rule, truth.covariance, random_state=0)
+    >>> bool(hs.metrics.mahalanobis_error(fit.mean, truth) < 0.2)
+    True
+    """
+    if not isinstance(missingness, LinearThreshold):
+        raise InputError(
+            f"missing_descent needs a LinearThreshold rule; got {type(missingness).__name__}."
+        )
+    table = read_table(X)
+    values, names = np.asarray(table.values, dtype=np.float64), table.names
+    _check(values, names, missingness, passes, batch_size, average)
+    known = check_covariance(covariance, values.shape[1])
+    defaults = derive_defaults(values, known, beta)
+    start = initialize(table, beta, initial_rows)
+    seed = seed_of(random_state)
+    conditionals = Conditionals(known.covariance, missingness, values, names)
+    points = conditionals.feasible_points(start)
+    order = np.concatenate(
+        [
+            keyed_generator(seed, Purpose.ORDER_OF_ROWS, p).permutation(len(values))
+            for p in range(passes)
+        ]
+    )
+    solver = MissingDescent(
+        conditionals,
+        known,
+        start,
+        points,
+        order,
+        ProjectedLangevin() if sampler is None else sampler,
+        _positive("strong_convexity", strong_convexity, defaults.strong_convexity),
+        _positive("projection_radius", projection_radius, defaults.projection_radius),
+        batch_size,
+        average,
+        seed,
+        n_jobs,
+    )
+    with single_blas_thread():
+        state, record = iterate(solver, progress)
+    mean = state.total / state.averaged
+    gaussian = Gaussian(mean, known.covariance)
+    history = {
+        "seed": seed,
+        "start": start,
+        "iterates": np.array([info["mean"] for info in record]),
+        "defaults": defaults,
+        "strong_convexity": solver.strong_convexity,
+        "projection_radius": solver.radius,
+    }
+    share = (~np.isnan(values)).mean(axis=0)
+    return Fit(
+        gaussian, "missing_descent", names, len(values), share, _notes(solver, mean), history
+    )
+
+
+def _notes(solver: MissingDescent, mean: Floats) -> tuple[Note, ...]:
+    gap = np.linalg.norm(np.linalg.solve(solver.known.cholesky, mean - solver.start))
+    if gap > 0.99 * solver.radius:
+        text = "The mean is as far from its start as allowed; try a larger projection_radius."
+        return (Note(Status.ON_DOMAIN_EDGE, text),)
+    return ()
+
+
+def _check(
+    values: Floats,
+    names: tuple[str, ...],
+    rule: LinearThreshold,
+    passes: int,
+    batch_size: int,
+    average: str,
+) -> None:
+    rule.check_width(values.shape[1])
+    wrong = np.argwhere(np.isinf(values))
+    if wrong.size:
+        row, column = wrong[0]
+        raise InputError(
+            f"row {row}, column {names[column]}: the value is {values[row, column]}; values must "
+            "be finite, and NaN where they are hidden."
+        )
+    rule.check(values, names)
+    never = np.flatnonzero(np.isnan(values).all(axis=0))
+    if never.size:
+        raise NotIdentifiedError(
+            f"column {names[never[0]]} is never seen in {len(values)} rows, so its mean has nowhere "
+            "to start from. Leave it out, or express the rule through columns that are seen."
+        )
+    if passes < 1 or batch_size < 1:
+        raise InputError(
+            f"passes and batch_size must be at least 1; got {passes!r} and {batch_size!r}."
+        )
+    if average not in ("all", "suffix"):
+        raise InputError(f'average must be "all" or "suffix"; got {average!r}.')
+
+
+def _positive(name: str, given: float | None, default: float) -> float:
+    if given is None:
+        return default
+    if not 0.0 < given < np.inf:
+        raise InputError(f"{name} must be above 0; got {given!r}.")
+    return float(given)

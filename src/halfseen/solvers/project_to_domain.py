@@ -1,0 +1,40 @@
+"""``project_to_domain``: the paper's Algorithm 4."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from halfseen.gaussian import Gaussian
+
+
+def project_to_domain(
+    start: ArrayLike, point: ArrayLike, radius: float, covariance: ArrayLike | Gaussian
+) -> NDArray[np.float64]:
+    """Bring a point back to the Mahalanobis ball of ``radius`` around ``start``.
+
+    Parameters
+    ----------
+    start : array-like of shape (d,)
+        μ⁽⁰⁾.
+    point : array-like of shape (d,)
+    radius : float
+        r_proj.
+    covariance : array-like of shape (d, d), or a Gaussian that has it
+
+    Returns
+    -------
+    array of shape (d,)
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> hs.solvers.project_to_domain([0.0], [10.0], 2.0, [[4.0]])
+    array([4.])
+    """
+    origin, v = np.asarray(start, dtype=float), np.asarray(point, dtype=float)
+    if not isinstance(covariance, Gaussian):
+        covariance = Gaussian(np.zeros(origin.size), covariance)
+    gap = v - origin
+    length = float(np.linalg.norm(np.linalg.solve(covariance.cholesky, gap)))
+    return origin + gap * (min(radius, length) / length) if length > 0 else origin.copy()
