@@ -60,7 +60,7 @@ def rate_in_n(quick: bool) -> Iterator[Row]:
 @task
 def psgd_against_exact(quick: bool) -> Iterator[Row]:
     truth = gaussian(5)
-    seeds = range(4 if quick else 12)
+    seeds = range(4 if quick else 40)
     exact = errors(truth, 0.3, "truncation", 20_000, seeds)
     same = errors(truth, 0.3, "truncation", 20_000, seeds, form="paper")
     sgd = errors(truth, 0.3, "truncation_psgd", 20_000, seeds, random_state=0)

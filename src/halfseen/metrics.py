@@ -15,6 +15,8 @@ from halfseen.gaussian import Gaussian
 
 # Relative gap below which two covariances count as equal, so that the closed form applies.
 EQUAL_COVARIANCES = 1e-12
+# Covariances closer than this, relative to one of them, are compared by their difference.
+NEAR = 0.5
 # Beyond this ratio of scales, or shift, two densities on the line have nothing in common.
 LARGEST_RATIO = 1e30
 
@@ -101,7 +103,11 @@ def kl_divergence(p: Gaussian, q: Gaussian) -> float:
     # With Σ_p = L(I + Δ)Lᵀ and L that of q: KL = ½(tr Δ − log det(I + Δ) + ‖L⁻¹(μ_p − μ_q)‖²)
     gaps = np.linalg.eigvalsh(_whitened_gap(p.covariance, q))
     shift = q.whiten(p.mean)
-    return max(0.0, 0.5 * float((gaps - np.log1p(gaps)).sum() + (shift**2).sum()))
+    if np.abs(gaps).max() < NEAR:
+        spread = float((gaps - np.log1p(gaps)).sum())
+    else:
+        spread = float(gaps.sum()) + q.log_determinant - p.log_determinant
+    return max(0.0, 0.5 * (spread + float((shift**2).sum())))
 
 
 def hellinger_distance(p: Gaussian, q: Gaussian) -> float:
@@ -118,8 +124,11 @@ def hellinger_distance(p: Gaussian, q: Gaussian) -> float:
     gaps = np.linalg.eigvalsh(_whitened_gap(q.covariance, p))
     average = Gaussian(p.mean, 0.5 * p.covariance + 0.5 * q.covariance)
     shift = average.whiten(q.mean)
-    # log of (det Σ_p det Σ_q)^¼ / det(average)^½, in which log det Σ_p cancels
-    spread = float((0.25 * np.log1p(gaps) - 0.5 * np.log1p(0.5 * gaps)).sum())
+    # log of (det Σ_p det Σ_q)^¼ / det(average)^½; for neighbours, log det Σ_p is cancelled by hand
+    if np.abs(gaps).max() < NEAR:
+        spread = float((0.25 * np.log1p(gaps) - 0.5 * np.log1p(0.5 * gaps)).sum())
+    else:
+        spread = 0.25 * (p.log_determinant + q.log_determinant) - 0.5 * average.log_determinant
     return math.sqrt(max(0.0, -math.expm1(spread - 0.125 * float((shift**2).sum()))))
 
 

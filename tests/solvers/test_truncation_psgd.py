@@ -52,7 +52,7 @@ def test_every_kind_of_set_lands_near_the_exact_solution(seen_set):
     X = hs.simulate(truth, rule, 8000, 1)
     exact = hs.fit(X, rule, "truncation", form="paper")
     sgd = hs.fit(X, rule, "truncation_psgd", random_state=0)
-    # A quarter of a statistical error that is itself a few times that of complete data, 1/√8000.
+    # A fifth of a statistical error that is itself a few times that of complete data, 1/√8000.
     assert np.abs(sgd.mean - exact.mean).max() < 0.04
     assert np.abs(sgd.covariance - exact.covariance).max() < 0.08
 

@@ -44,8 +44,8 @@ Floats = NDArray[np.float64]
 Accept = Callable[[Floats, np.random.Generator], NDArray[np.bool_]]
 
 # Noise of the draws as a share of the statistical error: an average over m draws has covariance H⁻¹/m
-# where the data leave H⁻¹/n, so m = n/ACCURACY² inflates the error by 1 + ACCURACY²/2, three per cent.
-ACCURACY = 0.25
+# where the data leave H⁻¹/n, so m = n/ACCURACY² inflates the error by 1 + ACCURACY²/2, two per cent.
+ACCURACY = 0.2
 STEPS = 120
 SMALLEST_BATCH = 256
 # γ_t = (1 + t/20)^-0.7: between 1/2 and 1, as averaging needs (Polyak and Juditsky 1992); flat at first,
