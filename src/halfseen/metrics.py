@@ -157,7 +157,7 @@ def total_variation(
     """
     _check_same_dimension(p, q)
     lower, upper = _total_variation_bounds(p, q)
-    if np.linalg.norm(_whitened_gap(q.covariance, p)) <= EQUAL_COVARIANCES:
+    if np.abs(_whitened_gap(q.covariance, p)).max() <= EQUAL_COVARIANCES:
         # 2Φ(δ/2) - 1, the paper's formula for P_λ and Q_λ
         value = float(erf(np.linalg.norm(p.whiten(q.mean)) / (2.0 * math.sqrt(2.0))))
         return TotalVariation(value, 0.0, lower, upper, True)
