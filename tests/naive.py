@@ -266,3 +266,26 @@ def pair_sums(X):
                 second[i, j] += x * x
                 cross[i, j] += x * y
     return counts, first, second, cross
+
+
+def project_polyhedron(point, A, c):
+    """Nearest point of {A u <= c}, as Lawson and Hanson's least-distance problem."""
+    E = np.vstack([-A.T, A @ point - c])
+    target = np.zeros(point.size + 1)
+    target[-1] = 1.0
+    weights, _ = optimize.nnls(E, target)
+    gap = E @ weights - target
+    # No residual means that the point is already inside.
+    return point - gap[:-1] / gap[-1]
+
+
+def truncated_draws(mean, covariance, inside, count, seed=0):
+    """Draws of a Gaussian restricted to a set, by plain rejection."""
+    rng = np.random.default_rng(seed)
+    kept, have = [], 0
+    while have < count:
+        Y = rng.multivariate_normal(mean, covariance, 200_000)
+        Y = Y[inside(Y)]
+        kept.append(Y)
+        have += len(Y)
+    return np.concatenate(kept)[:count]

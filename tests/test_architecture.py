@@ -14,7 +14,7 @@ LEVELS = {
     "missingness": 1, "data": 1,
     "simulate": 2, "samplers": 2,
     "solvers": 3, "planning": 3,
-    "estimators": 4,
+    "estimators": 4, "diagnostics": 4,
     "demo": 5,
     "cli": 6,
 }  # fmt: skip
@@ -80,7 +80,7 @@ def test_no_eval_and_no_pickle_of_files():
 def test_every_public_name_is_there_and_documented():
     for name in hs.__all__:
         item = getattr(hs, name)
-        if name not in ("everything", "metrics", "planning", "solvers"):
+        if name not in ("everything", "metrics", "planning", "samplers", "solvers"):
             assert item.__doc__, name
 
 

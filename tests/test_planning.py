@@ -49,3 +49,36 @@ def test_it_says_what_it_is():
 def test_bad_input_gets_a_sentence(arguments, name):
     with pytest.raises(hs.InputError, match=f"^{name} must"):
         samples_for_self_censoring(*arguments)
+
+
+def test_missing_descent_parameters_are_astronomical_and_say_so():
+    plan = hs.planning.parameters_for_missing_descent(10, 0.1, 0.5, 0.1, 0.1)
+    assert plan.strong_convexity == pytest.approx(0.5 * 0.1)
+    assert plan.start_distance == pytest.approx(math.sqrt(10 * math.log(2)))
+    assert plan.langevin_radius == pytest.approx(
+        math.sqrt(10) + plan.start_distance + math.log(100)
+    )
+    finer = hs.planning.parameters_for_missing_descent(10, 0.05, 0.5, 0.1, 0.1)
+    # N ~ ε^-12, up to the logarithm in the radius
+    assert finer.langevin_steps / plan.langevin_steps > 2**12
+    assert finer.total_steps > plan.total_steps
+    assert "years" in str(plan)
+    assert "derived apart" in str(plan)
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"d": 0}, "d"),
+        ({"eps": 0}, "eps"),
+        ({"alpha": 0}, "alpha"),
+        ({"beta": 2}, "beta"),
+        ({"gamma": -1}, "gamma"),
+        ({"delta": 0}, "delta"),
+        ({"smallest_eigenvalue": 2.0}, "smallest_eigenvalue"),
+    ],
+)
+def test_bad_parameters_for_missing_descent(changes, name):
+    arguments = {"d": 3, "eps": 0.1, "alpha": 0.5, "beta": 0.5, "gamma": 0.5, **changes}
+    with pytest.raises(hs.InputError, match=f"^{name} must"):
+        hs.planning.parameters_for_missing_descent(**arguments)

@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from halfseen import metrics, planning, solvers
+from halfseen import metrics, planning, samplers, solvers
 from halfseen.data import PairMoments
+from halfseen.diagnostics import diagnose
 from halfseen.errors import (
     ApproximationWarning,
     AssumptionWarning,
@@ -64,10 +65,12 @@ __all__ = [
     "at_least",
     "at_most",
     "between",
+    "diagnose",
     "everything",
     "fit",
     "metrics",
     "planning",
+    "samplers",
     "simulate",
     "solvers",
 ]

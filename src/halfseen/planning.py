@@ -111,3 +111,132 @@ def samples_for_self_censoring(
         condition_number,
         delta,
     )
+
+
+@dataclass(frozen=True)
+class MissingDescentPlan:
+    """Parameters that the paper's analysis of ``MissingDescent`` asks for.
+
+    Every constant that the paper leaves open is taken as 1, and logarithms that it hides are left out.
+
+    Attributes
+    ----------
+    start_distance : float
+        S, how far from the truth the start and every iterate may be, in Mahalanobis distance.
+    langevin_radius : float
+        R_lmc = √d + S + log(1/(γε)).
+    langevin_steps : float
+        M_grad, Langevin steps for one gradient.
+    langevin_step_size : float
+        η_lmc, in whitened units.
+    strong_convexity : float
+        λ_sgd = αβ/λ_max.
+    descent_steps : float
+        M_sgd, rows that the descent goes over.
+    initial_rows : float
+        M_init.
+    """
+
+    start_distance: float
+    langevin_radius: float
+    langevin_steps: float
+    langevin_step_size: float
+    strong_convexity: float
+    descent_steps: float
+    initial_rows: float
+
+    @property
+    def total_steps(self) -> float:
+        """Langevin steps in all."""
+        return self.langevin_steps * self.descent_steps
+
+    def __str__(self) -> str:
+        seconds = self.total_steps / STEPS_PER_SECOND
+        return (
+            f"The analysis asks for {self.descent_steps:.2g} rows with {self.langevin_steps:.2g} "
+            f"Langevin steps of size {self.langevin_step_size:.2g} for each: {self.total_steps:.2g} "
+            f"steps, about {seconds / 3.2e7:.2g} years at ten million steps a second. It shows that "
+            "polynomially many are enough, not how many are needed; the defaults of missing_descent "
+            "are derived apart."
+        )
+
+
+# What the compiled chain does on one core, for the sentence above.
+STEPS_PER_SECOND = 1e7
+
+
+def parameters_for_missing_descent(
+    d: int,
+    eps: float,
+    alpha: float,
+    beta: float,
+    gamma: float,
+    smallest_eigenvalue: float = 1.0,
+    largest_eigenvalue: float = 1.0,
+    delta: float = 0.01,
+) -> MissingDescentPlan:
+    """Parameters of ``missing_descent`` by Theorem 1.5 of the paper and its lemmas.
+
+    Parameters
+    ----------
+    d : int
+        Number of columns.
+    eps : float
+        Error wanted, in Mahalanobis distance.
+    alpha, beta : float
+        Any βd columns are seen together with probability at least α.
+    gamma : float
+        Given the anchors, each pattern has probability 0 or at least γ.
+    smallest_eigenvalue, largest_eigenvalue : float
+        Of the covariance.
+    delta : float
+        Probability of failure.
+
+    Returns
+    -------
+    MissingDescentPlan
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> plan = hs.planning.parameters_for_missing_descent(10, 0.1, 0.5, 0.1, 0.1)
+    >>> plan.strong_convexity
+    0.05
+    >>> plan.langevin_steps > 1e50
+    True
+    """
+    if isinstance(d, bool) or not isinstance(d, int | np.integer) or d < 1:
+        raise InputError(f"d must be a number of columns, at least 1; got {d!r}.")
+    if not 0.0 < eps < math.inf:
+        raise InputError(f"eps must be above 0; got {eps!r}.")
+    for name, value in (("alpha", alpha), ("beta", beta), ("gamma", gamma), ("delta", delta)):
+        if not 0.0 < value <= 1.0:
+            raise InputError(f"{name} must be above 0 and at most 1; got {value!r}.")
+    if not 0.0 < smallest_eigenvalue <= largest_eigenvalue < math.inf:
+        raise InputError(
+            "smallest_eigenvalue must be above 0 and at most largest_eigenvalue; got "
+            f"{smallest_eigenvalue!r} and {largest_eigenvalue!r}."
+        )
+    condition = largest_eigenvalue / smallest_eigenvalue
+    # ‖w − μ*‖₂ <= √(λ_max/β · log 1/α), and 1/√λ_min of that in Mahalanobis distance
+    start = math.sqrt(condition / beta * math.log(1.0 / alpha)) if alpha < 1.0 else 0.0
+    radius = math.sqrt(d) + start + math.log(1.0 / (gamma * min(eps, 1.0)))
+    # Bubeck et al.: a unit ball inside a ball of radius R_out = R/r with r = γ/d²; smoothness γ²/d⁴ and
+    # gradient γS/d^1.5; N = R_out⁶ max(d, R_out ℓ, R_out β)^12 / ε^12 and η = R_out²/N, in units of r.
+    inner = gamma / d**2
+    outer = radius / inner
+    worst = max(d, outer * gamma * start / d**1.5, outer * gamma**2 / d**4)
+    log_steps = 6.0 * math.log(outer) + 12.0 * (math.log(worst) - math.log(eps))
+    if log_steps > math.log(LARGEST_COUNT):
+        raise InputError(
+            "these values ask for more steps than can be counted; choose a larger eps."
+        )
+    steps = math.exp(log_steps)
+    convexity = alpha * beta / largest_eigenvalue
+    # Lemma: E[ℓ(μ̄) − ℓ(μ*)] <= ρ²(1 + log T)/(λT), and ℓ is λ-strongly convex; ρ² = (d + R²)/λ_min
+    second_moment = (d + radius**2) / smallest_eigenvalue
+    rows = second_moment / (convexity**2 * eps**2 * smallest_eigenvalue)
+    initial = d * math.log(1.0 / (delta * beta)) / eps**2
+    return MissingDescentPlan(
+        start, radius, steps, outer**2 / steps * inner**2, convexity, rows, initial
+    )

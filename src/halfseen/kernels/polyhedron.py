@@ -49,7 +49,7 @@ def relax(u, A, c, margin, sweeps):
                     u[j] -= total * A[i, j]
         if not moved:
             return True
-    return most_violated(u, A, c)[0] < 0
+    return False
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -110,6 +110,18 @@ def project_polyhedron(point, A, c, u):
     their multipliers as they are violated, and leave when a multiplier would turn negative.
     """
     m, k = A.shape
+    u[:] = point
+    # Most often one half-space is enough: nothing nearer can lie in all of them.
+    q, violation = most_violated(u, A, c)
+    if q < 0:
+        return True
+    norm = 0.0
+    for j in range(k):
+        norm += A[q, j] * A[q, j]
+    for j in range(k):
+        u[j] -= violation / norm * A[q, j]
+    if most_violated(u, A, c)[0] < 0:
+        return True
     u[:] = point
     active = np.empty(k + 1, dtype=np.int64)
     multiplier = np.zeros(k + 1)

@@ -18,6 +18,7 @@ MARGIN = 0.05
 SWEEPS = 200
 # Where a region is unbounded its centre may lie anywhere: this many standard deviations bound it.
 LARGEST_BALL = 3.0
+SMALLEST_BALL = 1e-9
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Region:
         return self.chebyshev_centre()
 
     def chebyshev_centre(self) -> Floats | None:
-        """Return the centre of the largest ball in the polyhedron, by HiGHS; None if it is empty."""
+        """Return the centre of the largest ball in the polyhedron, by HiGHS; None if there is none."""
         k = self.mean.size
         objective = np.zeros(k + 1)
         objective[-1] = -1.0
@@ -58,6 +59,7 @@ class Region:
             bounds=[(None, None)] * k + [(0.0, LARGEST_BALL)],
             method="highs",
         )
-        if found.status != 0 or found.x is None:
+        # A polyhedron without an inside has no mass: as good as empty.
+        if found.status != 0 or found.x is None or found.x[k] < SMALLEST_BALL:
             return None
         return np.asarray(found.x[:k], dtype=float)

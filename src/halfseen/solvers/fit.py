@@ -9,13 +9,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from halfseen.data.moments import PairMoments
 from halfseen.data.table import read_table
 from halfseen.errors import ConvergenceWarning, InputError
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness
+from halfseen.missingness.linear_threshold import LinearThreshold
 from halfseen.missingness.truncation import Truncation
 from halfseen.seeds import RandomState
+from halfseen.solvers.missing_descent import missing_descent
 from halfseen.solvers.pairwise import pairwise
 from halfseen.solvers.result import Fit, Status
 from halfseen.solvers.truncated_sgd import truncated_sgd
@@ -29,9 +32,8 @@ _COLUMNWISE: dict[str, Callable[..., Fit]] = {
     "truncation_psgd": truncation_psgd,
 }
 _WHOLE_ROWS: dict[str, Callable[..., Fit]] = {"truncated_sgd": truncated_sgd}
-METHODS = ("auto", *_COLUMNWISE, *_WHOLE_ROWS)
-_RANDOM = ("truncation_psgd", "truncated_sgd")
-_THREADED = ("pairwise", "truncation")
+_THRESHOLDS: dict[str, Callable[..., Fit]] = {"missing_descent": missing_descent}
+METHODS = ("auto", *_COLUMNWISE, *_WHOLE_ROWS, *_THRESHOLDS)
 
 
 def fit(
@@ -39,6 +41,7 @@ def fit(
     missingness: Missingness | None = None,
     method: str = "auto",
     *,
+    covariance: ArrayLike | None = None,
     random_state: RandomState = None,
     progress: bool = False,
     n_jobs: int | None = None,
@@ -51,12 +54,15 @@ def fit(
     ----------
     X : array-like of shape (n, d), data frame, or PairMoments
         NaN where a value is hidden.
-    missingness : SelfCensoring, DetectionLimits or Truncation, optional
+    missingness : SelfCensoring, DetectionLimits, Truncation or LinearThreshold, optional
         What hides a value. None: nothing does, and NaN is missing at random.
-    method : {"auto", "pairwise", "truncation", "truncation_psgd", "truncated_sgd"}
+    method : {"auto", "pairwise", "truncation", "truncation_psgd", "truncated_sgd", "missing_descent"}
         "auto" takes the sharpest that the rule allows: ``pairwise`` for rules by column,
-        ``truncated_sgd`` for ``Truncation``, ``truncation`` where no rule is stated. ``pairwise``
+        ``truncated_sgd`` for ``Truncation``, ``missing_descent`` for ``LinearThreshold``,
+        ``truncation`` where no rule is stated. ``pairwise``
         believes that a hidden cell was hidden by the rule; ``truncation`` does not.
+    covariance : array-like of shape (d, d), optional
+        The covariance, where it is known: ``missing_descent`` needs it and learns the mean.
     random_state : int, Generator or None
         Seed of the methods that sample.
     progress : bool
@@ -90,11 +96,10 @@ def fit(
         )
     solver = _choose(method, missingness)
     name = solver.__name__
-    if name in _RANDOM:
-        options.update(random_state=random_state, progress=progress)
-    if name in _THREADED:
-        options.update(n_jobs=n_jobs)
     allowed = inspect.signature(solver).parameters
+    shared = {"random_state": random_state, "progress": progress, "n_jobs": n_jobs}
+    if covariance is not None or "covariance" in allowed:
+        options["covariance"] = covariance
     for option in options:
         if option not in allowed:
             known = [p for p in allowed if p not in ("X", "missingness", "contains")]
@@ -103,10 +108,13 @@ def fit(
             )
     if not isinstance(X, PairMoments):
         X = read_table(X, names)
-    elif isinstance(missingness, Truncation):
-        raise InputError("Truncation needs the rows themselves, but moments were passed.")
+    elif isinstance(missingness, Truncation | LinearThreshold):
+        raise InputError(
+            f"{type(missingness).__name__} needs the rows themselves, but moments were passed."
+        )
     elif names is not None:
         X = dataclasses.replace(X, names=read_table(np.zeros((2, X.width)), names).names)
+    options.update({key: value for key, value in shared.items() if key in allowed})
     result = solver(X, missingness, **options)
     if result.status.severity >= Status.TOO_FEW_JOINT_ROWS.severity:
         details = " ".join(note.text for note in result.notes if note.status is result.status)
@@ -119,6 +127,8 @@ def _choose(method: str, missingness: Missingness | None) -> Callable[..., Fit]:
         raise InputError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
     if isinstance(missingness, Truncation):
         allowed = _WHOLE_ROWS
+    elif isinstance(missingness, LinearThreshold):
+        allowed = _THRESHOLDS
     elif missingness is None or isinstance(missingness, ColumnwiseMissingness):
         allowed = _COLUMNWISE
     else:
@@ -128,7 +138,8 @@ def _choose(method: str, missingness: Missingness | None) -> Callable[..., Fit]:
         return truncation if missingness is None else next(iter(allowed.values()))
     if method not in allowed:
         raise InputError(
-            f"method {method!r} does not fit a {type(missingness).__name__} rule; for it, choose "
+            f"method {method!r} does not fit "
+            f"{'data without a rule' if missingness is None else type(missingness).__name__}; choose "
             f"{' or '.join(allowed)}."
         )
     return allowed[method]

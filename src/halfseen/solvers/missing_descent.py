@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal
@@ -30,8 +31,8 @@ Average = Literal["all", "suffix"]
 
 # Suffix averaging leaves out the first half, in which steps of 1/(λi) still throw the iterate about.
 SUFFIX = 0.5
-# Subsets of βd columns whose joint share is looked at, when there are more than this many.
-MOST_SUBSETS = 2000
+# All subsets of βd columns are looked at up to this many; beyond, as many are sampled.
+MOST_SUBSETS = 5000
 
 
 @dataclass(frozen=True)
@@ -76,18 +77,23 @@ def derive_defaults(X: Floats, known: Gaussian, beta: float | None) -> Defaults:
 
 def least_joint_share(seen: NDArray[np.bool_], size: int) -> float:
     """Least share of rows in which ``size`` columns are seen together; sampled if there are many."""
+    return rarest_subset(seen, size)[1] / len(seen)
+
+
+def rarest_subset(
+    seen: NDArray[np.bool_], size: int, seed: int = 0
+) -> tuple[tuple[int, ...], int, bool]:
+    """Return the columns that are least often seen together, how often, and whether all were tried."""
     d = seen.shape[1]
-    subsets = list(_subsets(d, size))
-    return min(float(seen[:, list(subset)].all(axis=1).mean()) for subset in subsets)
-
-
-def _subsets(d: int, size: int) -> list[tuple[int, ...]]:
-    import math
-
-    if math.comb(d, size) <= MOST_SUBSETS:
-        return list(combinations(range(d), size))
-    rng = np.random.default_rng(0)
-    return [tuple(rng.choice(d, size, replace=False)) for _ in range(MOST_SUBSETS)]
+    every = math.comb(d, size) <= MOST_SUBSETS
+    if every:
+        subsets = list(combinations(range(d), size))
+    else:
+        rng = keyed_generator(seed, Purpose.DIAGNOSE, 0)
+        subsets = [tuple(sorted(rng.choice(d, size, replace=False))) for _ in range(MOST_SUBSETS)]
+    hits = [int(seen[:, list(subset)].all(axis=1).sum()) for subset in subsets]
+    rarest = int(np.argmin(hits))
+    return subsets[rarest], hits[rarest], every
 
 
 @dataclass
@@ -270,24 +276,32 @@ def missing_descent(
         state, record = iterate(solver, progress)
     mean = state.total / state.averaged
     gaussian = Gaussian(mean, known.covariance)
+    iterates = np.array([info["mean"] for info in record])
     history = {
         "seed": seed,
         "start": start,
-        "iterates": np.array([info["mean"] for info in record]),
+        "iterates": iterates,
         "defaults": defaults,
         "strong_convexity": solver.strong_convexity,
         "projection_radius": solver.radius,
     }
     share = (~np.isnan(values)).mean(axis=0)
     return Fit(
-        gaussian, "missing_descent", names, len(values), share, _notes(solver, mean), history
+        gaussian,
+        "missing_descent",
+        names,
+        len(values),
+        share,
+        _notes(solver, iterates),
+        history,
     )
 
 
-def _notes(solver: MissingDescent, mean: Floats) -> tuple[Note, ...]:
-    gap = np.linalg.norm(np.linalg.solve(solver.known.cholesky, mean - solver.start))
-    if gap > 0.99 * solver.radius:
-        text = "The mean is as far from its start as allowed; try a larger projection_radius."
+def _notes(solver: MissingDescent, iterates: Floats) -> tuple[Note, ...]:
+    late = iterates[len(iterates) // 2 :] - solver.start
+    gaps = np.linalg.norm(np.linalg.solve(solver.known.cholesky, late.T), axis=0)
+    if np.median(gaps) > 0.999 * solver.radius:
+        text = "Iterates are as far from their start as allowed; try a larger projection_radius."
         return (Note(Status.ON_DOMAIN_EDGE, text),)
     return ()
 

@@ -1,0 +1,205 @@
+"""Means under linear thresholds (Theorem 1.5 of the paper), and the samplers behind them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.optimize import nnls
+from scipy.special import ndtri
+
+import halfseen as hs
+from benchmarks.registry import Row, task
+from halfseen.samplers import Gibbs, ProjectedLangevin, Region, Rejection
+
+DIMENSION, ANCHORS, HIDDEN = 10, 3, 0.4
+
+
+def problem(seed: int = 3) -> tuple[hs.Gaussian, hs.LinearThreshold]:
+    """Ten columns, three anchors, seven thresholds in random directions that hide 40 % each."""
+    rng = np.random.default_rng(seed)
+    lags = np.subtract.outer(np.arange(DIMENSION), np.arange(DIMENSION))
+    truth = hs.Gaussian(rng.normal(size=DIMENSION), 0.5 ** np.abs(lags))
+    V = rng.normal(size=(DIMENSION - ANCHORS, DIMENSION))
+    spread = np.sqrt(np.einsum("ij,jk,ik->i", V, truth.covariance, V))
+    b = V @ truth.mean + spread * ndtri(1.0 - HIDDEN)
+    return truth, hs.LinearThreshold.anchored(range(ANCHORS), V, b)
+
+
+def errors(n: int, seeds: range, **options) -> np.ndarray:
+    """Mahalanobis errors of the fit, of the complete data and of available cases, and seconds."""
+    truth, rule = problem()
+    found = []
+    for seed in seeds:
+        X, Y = hs.simulate(truth, rule, n, seed, return_complete=True)
+        start = time.perf_counter()
+        fit = hs.fit(X, rule, covariance=truth.covariance, random_state=seed, **options)
+        seconds = time.perf_counter() - start
+        found.append(
+            [
+                *(
+                    hs.metrics.mahalanobis_error(m, truth)
+                    for m in (fit.mean, Y.mean(axis=0), np.nanmean(X, axis=0))
+                ),
+                seconds,
+            ]
+        )
+    return np.array(found)
+
+
+@task
+def missing_descent(quick: bool) -> Iterator[Row]:
+    seeds = range(5 if quick else 20)
+    fit, complete, available, seconds = errors(4000, seeds).mean(axis=0)
+    yield Row(
+        "missing_descent / complete data, d = 10, n = 4 000, one pass, the paper's λ (error "
+        f"{fit:.3f}, complete {complete:.3f}, {seconds:.1f} s)",
+        f"{fit / complete:.2f}",
+        "at most 1.5",
+        bool(fit <= 1.5 * complete),
+    )
+    yield Row(
+        "available cases, the same data", f"{available:.2f}", "above 1.0", bool(available > 1.0)
+    )
+    for time_, steps in ((1.0, 50), (3.0, 150), (10.0, 500), (20.0, 1000)):
+        sampler = ProjectedLangevin(steps=steps)
+        error = errors(4000, seeds, sampler=sampler)[:, 0].mean()
+        yield Row(f"error with M·η = {time_:g} (η = 0.02)", f"{error:.3f}", "")
+    error = errors(4000, seeds, sampler=Gibbs())[:, 0].mean()
+    yield Row("error with Gibbs instead of Langevin", f"{error:.3f}", "")
+
+
+@task
+def missing_descent_rate(quick: bool) -> Iterator[Row]:
+    sizes = np.array([1_000, 3_162, 10_000])
+    repeats = range(4 if quick else 12)
+    table = np.array([np.sqrt((errors(int(n), repeats)[:, 0] ** 2).mean()) for n in sizes])
+    slope = float(np.polyfit(np.log(sizes), np.log(table), 1)[0])
+    yield Row(
+        "missing_descent: slope of log error against log n, n = 1 000 to 10 000 ("
+        + ", ".join(f"{e:.3f}" for e in table)
+        + ")",
+        f"{slope:.2f}",
+        "-0.4 to -0.6",
+        -0.6 <= slope <= -0.4,
+    )
+    # Enough rows that the statistical error is small next to the bias of coarse steps.
+    seeds = range(2 if quick else 4)
+    for step in (0.02, 0.1, 0.5):
+        sampler = ProjectedLangevin(step_size=step, steps=round(10 / step))
+        error, complete = errors(20_000, seeds, sampler=sampler)[:, :2].mean(axis=0)
+        yield Row(
+            f"error at n = 20 000 with Langevin steps of η = {step:g} (complete data {complete:.3f})",
+            f"{error:.3f}",
+            "",
+        )
+    error = errors(20_000, seeds, sampler=Gibbs())[:, 0].mean()
+    yield Row("error at n = 20 000 with Gibbs, which has no such bias", f"{error:.3f}", "")
+
+
+@task
+def larger_of(quick: bool) -> Iterator[Row]:
+    truth = hs.Gaussian([0.0, 0.3], [[1.0, 0.2], [0.2, 1.0]])
+    rule = hs.LinearThreshold.larger_of(0, 1, 2)
+    found = []
+    for n in (500, 5_000, 20_000):
+        runs = []
+        for seed in range(4 if quick else 10):
+            X = hs.simulate(truth, rule, n, seed)
+            fit = hs.fit(X, rule, covariance=truth.covariance, random_state=seed)
+            naive = np.abs(np.nanmean(X, axis=0) - truth.mean).max()
+            runs.append([hs.metrics.mahalanobis_error(fit.mean, truth), naive])
+        found.append(np.mean(runs, axis=0))
+    table = np.array(found)
+    yield Row(
+        "larger_of: error at n = 500, 5 000, 20 000",
+        ", ".join(f"{e:.3f}" for e in table[:, 0]),
+        "falls",
+        bool((np.diff(table[:, 0]) < 0).all()),
+    )
+    yield Row(
+        "larger_of: available cases, worst column in standard deviations",
+        f"{table[-1, 1]:.2f}",
+        "above 0.5",
+        bool(table[-1, 1] > 0.5),
+    )
+
+
+@task
+def langevin_speed(quick: bool) -> Iterator[Row]:
+    from halfseen.kernels.polyhedron import langevin_chain
+
+    rng = np.random.default_rng(0)
+    k, m, steps = 4, 7, 500
+    A = rng.normal(size=(m, k))
+    A /= np.linalg.norm(A, axis=1, keepdims=True)
+    inside = rng.normal(size=k)
+    c = A @ inside + 0.3
+    rows = 400
+    noise = rng.standard_normal((rows, steps, k))
+
+    def compiled() -> None:
+        for row in range(rows):
+            langevin_chain(inside.copy(), np.zeros(k), A, c, 8.0, 0.02, 0.5, noise[row])
+
+    compiled()
+    start = time.perf_counter()
+    compiled()
+    fast = rows * steps / (time.perf_counter() - start)
+    few = 2
+    start = time.perf_counter()
+    for row in range(few):
+        numpy_chain(inside.copy(), np.zeros(k), A, c, 8.0, 0.02, noise[row])
+    slow = few * steps / (time.perf_counter() - start)
+    yield Row(
+        f"compiled Langevin steps / NumPy, per second on one core ({fast:.2g} against {slow:.2g})",
+        f"{fast / slow:.0f}",
+        "at least 50",
+        fast >= 50 * slow,
+    )
+
+
+def numpy_chain(u, mean, A, c, radius, eta, noise):
+    """Run the same chain in NumPy; the projection is a least-distance problem, by SciPy's NNLS."""
+    for zeta in noise:
+        u = u - 0.5 * eta * (u - mean) + np.sqrt(eta) * zeta
+        if not (A @ u <= c).all():
+            E = np.vstack([-A.T, A @ u - c])
+            target = np.zeros(u.size + 1)
+            target[-1] = 1.0
+            weights, _ = nnls(E, target)
+            gap = E @ weights - target
+            u = u - gap[:-1] / gap[-1]
+        length = np.linalg.norm(u - mean)
+        if length > radius:
+            u = mean + (u - mean) * radius / length
+    return u
+
+
+@task
+def rejection_against_chains(quick: bool) -> Iterator[Row]:
+    """Cost of one draw as the mean moves away from the region."""
+    A, c = np.array([[-1.0, 0.0], [0.0, -1.0]]), np.array([-0.5, -0.5])
+    for distance in (0.0, 1.0, 2.0, 3.0):
+        region = Region(np.full(2, -distance / np.sqrt(2)), A, c)
+        start = region.feasible_point()
+        rng = np.random.default_rng(0)
+        sampler = Rejection()
+        shares = [
+            sampler.step(region, sampler.init(region, start, rng), rng)[1].acceptance
+            for _ in range(50 if quick else 400)
+        ]
+        costs = {}
+        for chain in (ProjectedLangevin(), Gibbs()):
+            clock = time.perf_counter()
+            for _ in range(200):
+                chain.step(region, chain.init(region, start, rng), rng)
+            costs[type(chain).__name__] = (time.perf_counter() - clock) / 200 * 1e6
+        share = 1.0 / np.mean([1.0 / s for s in shares])
+        text = ", ".join(f"{name} {micro:.0f} µs" for name, micro in costs.items())
+        yield Row(
+            f"mean {distance:g} standard deviations further out: proposals for a rejection draw",
+            f"{1.0 / share:.0f} ({text})",
+            "",
+        )

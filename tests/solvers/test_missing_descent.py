@@ -1,0 +1,320 @@
+import numpy as np
+import pytest
+from scipy import integrate, stats
+from scipy.special import ndtri
+
+import halfseen as hs
+from halfseen.samplers import Gibbs, ProjectedLangevin, Rejection
+from tests import naive
+
+SIGMA = np.array([[1.0, 0.5, 0.2], [0.5, 1.0, 0.3], [0.2, 0.3, 1.0]])
+MEAN = np.array([0.2, -0.1, 0.4])
+# How many coordinates are hidden in the row, and the rule and row that hide them.
+CASES = {
+    1: (
+        hs.LinearThreshold.anchored([0, 1], [[0.5, 0.0, 1.0]], [0.3]),
+        np.array([0.4, -0.3, np.nan]),
+    ),
+    2: (
+        hs.LinearThreshold.anchored([0], [[0.3, 1.0, 0.2], [0.0, -0.4, 1.0]], [0.1, 0.2]),
+        np.array([0.4, np.nan, np.nan]),
+    ),
+    3: (
+        hs.LinearThreshold([[1.0, 0.2, 0.0], [0.3, 1.0, 0.0], [0.0, -0.5, 1.0]], [-0.2, -0.3, 0.1]),
+        np.array([np.nan, np.nan, np.nan]),
+    ),
+}
+
+
+def _exact_gradient(rule, row, mean):
+    """−Σ⁻¹(E[y | row] − μ), by plain rejection with a standard error."""
+    hidden = np.isnan(row)
+    g = hs.Gaussian(mean, SIGMA)
+    if hidden.all():
+        m, S = mean, SIGMA
+    else:
+        conditional = g.condition(np.flatnonzero(~hidden), row[~hidden])
+        m, S = conditional.mean, conditional.covariance
+
+    def inside(Z):
+        Y = np.tile(row, (len(Z), 1))
+        Y[:, hidden] = Z
+        return (rule.seen(Y) == ~hidden).all(axis=1)
+
+    draws = naive.truncated_draws(m, S, inside, 200_000)
+    y = np.tile(row, (len(draws), 1))
+    y[:, hidden] = draws
+    values = -(y - mean) @ g.precision
+    return values.mean(axis=0), values.std(axis=0) / np.sqrt(len(values))
+
+
+@pytest.mark.parametrize("size", CASES)
+@pytest.mark.parametrize(
+    ("sampler", "bias"),
+    [(ProjectedLangevin(0.002, 5000), 0.05), (Gibbs(), 0.0), (Rejection(), 0.0)],
+    ids=["langevin", "gibbs", "rejection"],
+)
+def test_sample_gradient_matches_the_exact_conditional_mean(size, sampler, bias):
+    rule, row = CASES[size]
+    ref, ref_error = _exact_gradient(rule, row, MEAN)
+    draws = hs.solvers.sample_gradient(
+        row, MEAN, SIGMA, rule, draws=1500, sampler=sampler, random_state=1
+    )
+    error = np.sqrt(ref_error**2 + draws.var(axis=0) / len(draws))
+    assert (np.abs(draws.mean(axis=0) - ref) < 4.5 * error + bias).all()
+
+
+@pytest.mark.parametrize("size", CASES)
+def test_the_printed_drift_does_not_match(size):
+    rule, row = CASES[size]
+    ref, _ = _exact_gradient(rule, row, MEAN)
+    draws = hs.solvers.sample_gradient(
+        row,
+        MEAN,
+        SIGMA,
+        rule,
+        draws=1500,
+        sampler=ProjectedLangevin(0.002, 5000, drift=1.0),
+        random_state=1,
+    )
+    error = draws.std(axis=0) / np.sqrt(len(draws))
+    # With η for η/2 the hidden part is drawn from a narrower law: off by far more than noise and bias.
+    assert np.abs((draws.mean(axis=0) - ref) / (4.5 * error + 0.05)).max() > 1
+
+
+def test_a_row_with_nothing_hidden_has_the_complete_gradient():
+    rule = CASES[1][0]
+    row = np.array([-2.0, 0.3, 0.1])
+    comp = hs.solvers.sample_gradient(row, MEAN, SIGMA, rule, random_state=0)
+    np.testing.assert_allclose(comp[0], -np.linalg.solve(SIGMA, row - MEAN), rtol=1e-10)
+
+
+def _small_problem():
+    truth = hs.Gaussian(MEAN, SIGMA)
+    return truth, CASES[2][0]
+
+
+def test_the_population_gradient_is_zero_at_the_truth():
+    truth, rule = _small_problem()
+    X = hs.simulate(truth, rule, 3000, 0)
+    total = np.array(
+        [
+            hs.solvers.sample_gradient(
+                row, MEAN, SIGMA, rule, sampler=Gibbs(), random_state=k
+            ).mean(axis=0)
+            for k, row in enumerate(X)
+        ]
+    )
+    error = total.std(axis=0) / np.sqrt(len(total))
+    assert (np.abs(total.mean(axis=0)) < 4.5 * error).all()
+    away = MEAN + np.array([0.5, 0.0, 0.0])
+    moved = np.mean(
+        [
+            hs.solvers.sample_gradient(row, away, SIGMA, rule, sampler=Gibbs(), random_state=k)[0]
+            for k, row in enumerate(X[:1000])
+        ],
+        axis=0,
+    )
+    # Convexity: the gradient points back towards the truth.
+    assert moved @ (away - MEAN) > 0
+
+
+def test_the_hessian_is_at_least_the_papers_bound():
+    # ∇²ℓ = Σ⁻¹ − Σ⁻¹ E[Cov(y | A, x)] Σ⁻¹, at the truth and away from it.
+    truth, rule = _small_problem()
+    rng = np.random.default_rng(1)
+    X = hs.simulate(truth, rule, 400, 2)
+    found = hs.diagnose(X, rule, covariance=SIGMA)
+    for mean in (MEAN, MEAN + 0.7 * rng.normal(size=3)):
+        spread = np.zeros((3, 3))
+        for k, row in enumerate(X):
+            if not np.isnan(row).any():
+                continue
+            draws = hs.solvers.sample_gradient(
+                row, mean, SIGMA, rule, draws=30, sampler=Gibbs(), random_state=k
+            )
+            # The gradient is −Σ⁻¹(y − μ), so its covariance is the second term.
+            spread += np.cov(draws.T)
+        hessian = np.linalg.inv(SIGMA) - spread / len(X)
+        assert np.linalg.eigvalsh(hessian)[0] > found.strong_convexity
+
+
+def test_the_remarks_counterexample_is_not_convex():
+    # S = [2, 4] hides everything else; the censored likelihood in mu has negative curvature somewhere.
+    inside = stats.norm.cdf(4) - stats.norm.cdf(2)
+
+    def loss(mu):
+        seen = integrate.quad(
+            lambda y: stats.norm.pdf(y) * -stats.norm.logpdf(y, mu), 2, 4, epsabs=1e-12
+        )[0]
+        mass = stats.norm.cdf(4, mu) - stats.norm.cdf(2, mu)
+        return seen - (1 - inside) * np.log1p(-mass)
+
+    grid = np.arange(-1, 7, 0.05)
+    values = np.array([loss(mu) for mu in grid])
+    assert np.diff(values, 2).min() < -1e-5
+    # And yet the truth is its global minimum.
+    assert grid[np.argmin(values)] == pytest.approx(0.0, abs=0.051)
+
+
+def _ten(seed=3):
+    rng = np.random.default_rng(seed)
+    truth = hs.Gaussian(
+        rng.normal(size=10), 0.5 ** np.abs(np.subtract.outer(np.arange(10), np.arange(10)))
+    )
+    V = rng.normal(size=(7, 10))
+    spread = np.sqrt(np.einsum("ij,jk,ik->i", V, truth.covariance, V))
+    return truth, hs.LinearThreshold.anchored(range(3), V, V @ truth.mean + spread * ndtri(0.6))
+
+
+def test_ten_columns_with_three_anchors():
+    truth, rule = _ten()
+    found = []
+    for seed in range(4):
+        X, Y = hs.simulate(truth, rule, 4000, seed, return_complete=True)
+        fit = hs.fit(X, rule, covariance=truth.covariance, random_state=seed)
+        found.append(
+            [
+                hs.metrics.mahalanobis_error(m, truth)
+                for m in (fit.mean, Y.mean(axis=0), np.nanmean(X, axis=0))
+            ]
+        )
+        assert fit.method == "missing_descent"
+        assert fit.status is hs.Status.CONVERGED
+        assert fit.history["iterates"].shape == (4000, 10)
+        expected = fit.history["defaults"].alpha * 0.1 / np.linalg.eigvalsh(truth.covariance)[-1]
+        assert fit.history["strong_convexity"] == pytest.approx(expected)
+    error, complete, available = np.mean(found, axis=0)
+    assert error < 1.5 * complete
+    assert available > 1.0
+
+
+def test_short_chains_do_not_forget_their_start():
+    truth, rule = _ten()
+    X = hs.simulate(truth, rule, 2000, 0)
+    short, long = (
+        hs.fit(
+            X,
+            rule,
+            covariance=truth.covariance,
+            random_state=0,
+            sampler=ProjectedLangevin(steps=steps),
+        )
+        for steps in (25, 500)
+    )
+    errors = [hs.metrics.mahalanobis_error(f.mean, truth) for f in (short, long)]
+    assert errors[0] > 3 * errors[1]
+
+
+def test_the_larger_of_two_outcomes():
+    truth = hs.Gaussian([0.0, 0.3], [[1.0, 0.2], [0.2, 1.0]])
+    rule = hs.LinearThreshold.larger_of(0, 1, 2)
+    errors = []
+    for n in (400, 8000):
+        runs = []
+        for seed in range(5):
+            X = hs.simulate(truth, rule, n, seed)
+            fit = hs.fit(X, rule, covariance=truth.covariance, random_state=seed)
+            runs.append(hs.metrics.mahalanobis_error(fit.mean, truth))
+        errors.append(np.mean(runs))
+    assert errors[1] < 0.5 * errors[0]
+    assert np.abs(np.nanmean(X, axis=0) - truth.mean).max() > 0.5
+
+
+def test_batches_threads_and_seeds():
+    truth, rule = _small_problem()
+    X = hs.simulate(truth, rule, 600, 0)
+    common = {"covariance": SIGMA, "random_state": 5, "batch_size": 8, "passes": 3}
+    one, two = (hs.fit(X, rule, n_jobs=jobs, **common) for jobs in (1, 2))
+    np.testing.assert_array_equal(one.mean, two.mean)
+    assert len(one.history["iterates"]) == -(-1800 // 8)
+    other = hs.fit(X, rule, covariance=SIGMA, random_state=6, batch_size=8, passes=3)
+    assert (other.mean != one.mean).any()
+    suffix = hs.fit(X, rule, average="suffix", **common)
+    iterates = suffix.history["iterates"]
+    np.testing.assert_allclose(suffix.mean, iterates[len(iterates) // 2 + 1 :].mean(axis=0))
+
+
+def test_initialize_averages_complete_blocks():
+    X = np.array([[1.0, 2.0, np.nan], [3.0, np.nan, 5.0], [5.0, 6.0, 7.0]])
+    np.testing.assert_allclose(hs.solvers.initialize(X), [3.0, 4.0, 6.0])
+    np.testing.assert_allclose(hs.solvers.initialize(X, beta=2 / 3), [3.0, 4.0, 6.0])
+    np.testing.assert_allclose(hs.solvers.initialize(X, rows=1 + 1), [2.0, 2.0, 5.0])
+    with pytest.raises(hs.NotIdentifiedError, match="never seen together"):
+        hs.solvers.initialize([[1.0, np.nan], [np.nan, 2.0]], beta=1.0)
+    with pytest.raises(hs.InputError, match="beta must lie"):
+        hs.solvers.initialize(X, beta=0.0)
+
+
+def test_project_to_domain_is_the_formula():
+    start, point = np.array([1.0, 0.0]), np.array([4.0, 4.0])
+    S = np.array([[4.0, 1.0], [1.0, 2.0]])
+    gap = point - start
+    length = np.sqrt(gap @ np.linalg.solve(S, gap))
+    comp = hs.solvers.project_to_domain(start, point, 0.5, S)
+    np.testing.assert_allclose(comp, start + 0.5 * gap / length)
+    np.testing.assert_array_equal(hs.solvers.project_to_domain(start, point, 99.0, S), point)
+    np.testing.assert_array_equal(hs.solvers.project_to_domain(start, start, 1.0, S), start)
+
+
+def test_an_edge_solution_says_so():
+    truth, rule = _small_problem()
+    X = hs.simulate(truth, rule, 300, 0)
+    with pytest.warns(hs.ConvergenceWarning, match="projection_radius"):
+        hs.fit(X, rule, covariance=SIGMA, random_state=0, projection_radius=0.01)
+
+
+RULE = CASES[2][0]
+GOOD = hs.simulate(hs.Gaussian(MEAN, SIGMA), RULE, 50, 0)
+
+
+@pytest.mark.parametrize(
+    ("X", "rule", "options", "error", "sentence"),
+    [
+        (GOOD, RULE, {}, hs.InputError, "needs the covariance"),
+        (GOOD, RULE, {"covariance": np.eye(2)}, hs.InputError, r"shape \(3, 3\).*got \(2, 2\)"),
+        (GOOD, RULE, {"covariance": -np.eye(3)}, hs.InputError, "positive definite"),
+        (GOOD[:, :2], RULE, {"covariance": np.eye(2)}, hs.InputError, "for 3 columns"),
+        (GOOD, RULE, {"covariance": SIGMA, "passes": 0}, hs.InputError, "at least 1"),
+        (GOOD, RULE, {"covariance": SIGMA, "average": "some"}, hs.InputError, "average must"),
+        (
+            GOOD,
+            RULE,
+            {"covariance": SIGMA, "strong_convexity": 0},
+            hs.InputError,
+            "strong_convexity",
+        ),
+        (GOOD, RULE, {"covariance": SIGMA, "method": "pairwise"}, hs.InputError, "does not fit"),
+        (
+            [[0.0, np.nan, 1.0], [0.0, np.nan, 2.0]],
+            hs.LinearThreshold(np.zeros((3, 3)), [0.0, -1.0, 0.0]),
+            {"covariance": SIGMA},
+            hs.NotIdentifiedError,
+            "x1 is never seen",
+        ),
+        (
+            [[0.0, np.inf, 1.0], [0.0, 0.0, 2.0]],
+            RULE,
+            {"covariance": SIGMA},
+            hs.InputError,
+            "row 0, column x1: the value is inf",
+        ),
+    ],
+)
+def test_bad_input_gets_a_sentence(X, rule, options, error, sentence):
+    with pytest.raises(error, match=sentence):
+        hs.fit(X, rule, **options)
+
+
+def test_a_row_without_a_feasible_point_is_named():
+    # x1 is hidden iff x1 > x2 and x2 is hidden iff x2 > x1: both cannot be.
+    rule = hs.LinearThreshold([[0, 0, 0], [0, 1, -1], [0, -1, 1]], 0.0)
+    good = hs.simulate(hs.Gaussian(np.zeros(3), SIGMA), rule, 5, 0)
+    bad = np.vstack([good, [0.0, np.nan, np.nan]])
+    with pytest.raises(hs.ContradictionError, match=r"row 5 contradicts.*x1, x2"):
+        hs.fit(bad, rule, covariance=SIGMA)
+
+
+def test_self_censoring_rules_do_not_take_a_covariance():
+    with pytest.raises(hs.InputError, match="does not take the option 'covariance'"):
+        hs.fit(GOOD, hs.DetectionLimits(lower=-9), covariance=SIGMA)
