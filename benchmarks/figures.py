@@ -39,8 +39,15 @@ def rejection_against_chains(path: Path) -> None:
     left.set_title("Rejection: proposals for one draw", fontsize=10, loc="left")
     for (name, values), colour in zip(seconds.items(), ("#2a6fb5", "#3a8f4d"), strict=True):
         right.plot(DISTANCES, values, color=colour, marker="o", markersize=4)
-        right.annotate(name, (DISTANCES[0], values[0]), xytext=(2, 7), textcoords="offset points",
-                       color=colour, fontsize=9)  # fmt: skip
+        right.annotate(
+            name,
+            (DISTANCES[-1], values[-1]),
+            xytext=(0, 9),
+            textcoords="offset points",
+            color=colour,
+            fontsize=9,
+            ha="right",
+        )
     right.set_ylim(0, 1.25 * max(max(v) for v in seconds.values()))
     right.set_title("Chains: microseconds for one draw", fontsize=10, loc="left")
     for axes in (left, right):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import textwrap
 from typing import Annotated, Any
 
 import typer
@@ -58,7 +59,7 @@ def demo(
         typer.echo(f"halfseen: {error}", err=True)
         raise typer.Exit(2) from None
     for warning in caught:
-        typer.echo(f"warning: {warning.message}", err=True)
+        typer.echo(textwrap.fill(f"warning: {warning.message}", 80), err=True)
     if as_json:
         typer.echo(json.dumps(_demo_figures(result), indent=2))
     else:
@@ -106,4 +107,4 @@ def _print_demo(demo: Any) -> None:
         f"Correlations: naive is off by {rho[0]:.2f}, halfseen by {rho[1]:.2f}.",
         bold=True,
     )
-    typer.echo(f"Status: {demo.fit.status.value}")
+    typer.echo(textwrap.fill(f"Status: {demo.fit.status.value}", 80))

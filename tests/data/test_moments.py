@@ -97,6 +97,9 @@ def test_infinity_is_named():
     X = np.array([[1.0, 2.0], [3.0, np.inf], [2.0, 1.0]])
     with pytest.raises(hs.InputError, match=r"row 1, column x1: the value is inf"):
         hs.fit(X)
+    X[:, 1] = -np.inf
+    with pytest.raises(hs.InputError, match=r"row 0, column x1: the value is -inf"):
+        hs.fit(X)
 
 
 def test_merging_different_tables_is_refused():

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.data.table import read_table
+from halfseen.data.table import check_finite, read_table
 from halfseen.errors import InputError
 from halfseen.kernels.blocks import prepare_block
 from halfseen.parallel import map_in_order, single_blas_thread
@@ -117,7 +117,9 @@ class PairMoments:
                 np.minimum(low, block_low, out=low)
                 np.maximum(high, block_high, out=high)
         moments = cls(n, totals[0], totals[1], totals[2], totals[3], shift, scale, low, high, names)
-        moments._check_finite(X)
+        seen = np.diag(moments.counts) > 0
+        if np.isinf(low[seen]).any() or np.isinf(high[seen]).any():
+            check_finite(X, names)
         return moments
 
     def merge(self, other: PairMoments) -> PairMoments:
@@ -167,16 +169,6 @@ class PairMoments:
         """Return the standard deviation (divided by n) of the seen values of each column."""
         n, s = np.diag(self.counts), np.diag(self.first)
         return self.scale * np.sqrt(np.maximum(np.diag(self.second) / n - (s / n) ** 2, 0.0))
-
-    def _check_finite(self, X: NDArray[np.floating]) -> None:
-        infinite = np.isinf(self.smallest) | np.isinf(self.largest)
-        for column in np.flatnonzero(infinite & (np.diag(self.counts) > 0)):
-            rows = np.flatnonzero(np.isinf(X[:, column]))
-            raise InputError(
-                f"row {rows[0]}, column {self.names[column]}: the value is "
-                f"{X[rows[0], column]}; values must be finite, and NaN where they are hidden. "
-                "Input X contains infinity."
-            )
 
 
 def _pilot(X: NDArray[np.floating]) -> tuple[Floats, Floats]:

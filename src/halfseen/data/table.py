@@ -47,6 +47,17 @@ def read_table(X: Any, given: Sequence[str] | None = None, fewest_rows: int = 2)
     return Table(array, names or tuple(f"x{i}" for i in range(d)))
 
 
+def check_finite(values: NDArray[np.floating], names: Sequence[str]) -> None:
+    """Raise an ``InputError`` naming the first infinite value."""
+    wrong = np.argwhere(np.isinf(values))
+    if wrong.size:
+        row, column = wrong[0]
+        raise InputError(
+            f"row {row}, column {names[column]}: the value is {values[row, column]}; values must be "
+            "finite, and NaN where they are hidden. Input X contains infinity."
+        )
+
+
 def _array_of(X: Any) -> tuple[NDArray[Any], tuple[str, ...] | None]:
     if hasattr(X, "toarray"):
         raise InputError(

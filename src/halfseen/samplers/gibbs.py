@@ -8,19 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.kernels.polyhedron import gibbs_chain
-from halfseen.samplers.region import Region
+from halfseen.samplers.region import Region, State
 
 Floats = NDArray[np.float64]
 
 # In whitened coordinates the Gaussian has no correlation, so only the polyhedron slows the chain.
 SWEEPS = 20
-
-
-@dataclass
-class State:
-    """Where the chain is."""
-
-    point: Floats
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.kernels.polyhedron import langevin_chain
-from halfseen.samplers.region import Region
+from halfseen.samplers.region import Region, State
 
 Floats = NDArray[np.float64]
 
@@ -21,13 +21,6 @@ STEPS = 500
 DRIFT = 0.5
 # Mass of a k-dimensional Gaussian beyond √k + 6 is below 1e-8.
 RADIUS_BEYOND_ROOT = 6.0
-
-
-@dataclass
-class State:
-    """Where the chain is."""
-
-    point: Floats
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,13 @@ LARGEST_BALL = 3.0
 SMALLEST_BALL = 1e-9
 
 
+@dataclass
+class State:
+    """Where a sampler is: the least that its next step needs."""
+
+    point: Floats
+
+
 @dataclass(frozen=True)
 class Region:
     """N(mean, I) restricted to {u : A u <= c}; rows of A have unit length.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.errors import RarelyHitError
-from halfseen.samplers.region import Region
+from halfseen.samplers.region import Region, State
 
 Floats = NDArray[np.float64]
 
@@ -69,13 +69,6 @@ def draw_by_rejection(
                 "a method that does not sample (truncation, pairwise), or a larger set."
             )
     return np.concatenate(kept)[:count], have / tried
-
-
-@dataclass
-class State:
-    """The last draw; rejection keeps no other memory."""
-
-    point: Floats
 
 
 @dataclass(frozen=True)

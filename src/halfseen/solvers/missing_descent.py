@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from halfseen.data.table import read_table
+from halfseen.data.table import check_finite, read_table
 from halfseen.errors import InputError, NotIdentifiedError
 from halfseen.gaussian import Gaussian
 from halfseen.missingness.base import Missingness
@@ -315,13 +315,7 @@ def _check(
     average: str,
 ) -> None:
     rule.check_width(values.shape[1])
-    wrong = np.argwhere(np.isinf(values))
-    if wrong.size:
-        row, column = wrong[0]
-        raise InputError(
-            f"row {row}, column {names[column]}: the value is {values[row, column]}; values must "
-            "be finite, and NaN where they are hidden."
-        )
+    check_finite(values, names)
     rule.check(values, names)
     never = np.flatnonzero(np.isnan(values).all(axis=0))
     if never.size:

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from halfseen.data.table import read_table
+from halfseen.data.table import check_finite, read_table
 from halfseen.errors import InputError, NotIdentifiedError
 from halfseen.gaussian import Gaussian
 from halfseen.missingness.truncation import Truncation
@@ -237,7 +237,7 @@ def truncated_sgd(
     rule = contains if isinstance(contains, Truncation) else Truncation(contains)
     table = read_table(X)
     values, names = np.asarray(table.values, dtype=np.float64), table.names
-    _check_infinite(values, names)
+    check_finite(values, names)
     rule.check_width(values.shape[1])
     rule.check(values, names)
     rows = values[~np.isnan(values).any(axis=1)]
@@ -400,13 +400,3 @@ def _whitening(rows: Floats, names: tuple[str, ...]) -> tuple[Floats, Floats]:
             f"out ({', '.join(names[:5])})."
         )
     return mean, spread[:, None] * np.linalg.cholesky(correlation)
-
-
-def _check_infinite(values: Floats, names: tuple[str, ...]) -> None:
-    wrong = np.argwhere(np.isinf(values))
-    if wrong.size:
-        row, column = wrong[0]
-        raise InputError(
-            f"row {row}, column {names[column]}: the value is {values[row, column]}; values must "
-            "be finite, and NaN where they are hidden. Input X contains infinity."
-        )
