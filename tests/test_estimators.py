@@ -81,3 +81,15 @@ def test_partial_fit_refuses_what_it_cannot_stream():
     ):
         with pytest.raises(hs.InputError, match=sentence):
             model.partial_fit(X)
+
+
+def test_linear_thresholds_take_the_covariance():
+    truth = hs.Gaussian([0.0, 0.5], [[1.0, 0.5], [0.5, 1.0]])
+    rule = hs.LinearThreshold.larger_of(0, 1, 2)
+    X = hs.simulate(truth, rule, 300, 0)
+    model = hs.CensoredGaussian(rule, covariance=truth.covariance, random_state=0).fit(X)
+    np.testing.assert_array_equal(
+        model.mean_, hs.fit(X, rule, covariance=truth.covariance, random_state=0).mean
+    )
+    with pytest.raises(hs.InputError, match="needs the covariance"):
+        hs.CensoredGaussian(rule).fit(X)

@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
@@ -26,10 +26,12 @@ class CensoredGaussian(BaseEstimator):
 
     Parameters
     ----------
-    missingness : SelfCensoring, DetectionLimits or Truncation, optional
+    missingness : SelfCensoring, DetectionLimits, Truncation or LinearThreshold, optional
         What hides a value. None: nothing does, and NaN is missing at random.
     method : str
         As in ``halfseen.fit``.
+    covariance : array-like of shape (d, d), optional
+        The covariance, where it is known; ``LinearThreshold`` rules need it.
     random_state : int, Generator or None
         Seed of the methods that sample.
     n_jobs : int or None
@@ -60,11 +62,13 @@ class CensoredGaussian(BaseEstimator):
         self,
         missingness: Missingness | None = None,
         method: str = "auto",
+        covariance: ArrayLike | None = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
     ) -> None:
         self.missingness = missingness
         self.method = method
+        self.covariance = covariance
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -162,6 +166,7 @@ class CensoredGaussian(BaseEstimator):
             data,
             self.missingness,
             self.method,
+            covariance=self.covariance,
             random_state=self.random_state,
             n_jobs=self.n_jobs,
             names=self._names(),

@@ -35,6 +35,15 @@ def test_a_rare_set_is_still_drawn_from():
     assert 5e-4 < share < 3e-3
 
 
+def test_enough_hits_are_enough():
+    # One in 50 000: too rare for many draws, but the one that was asked for is there.
+    rows, share = draw_by_rejection(
+        _normal, lambda Z, _: Z[:, 0] > 4.107, 1, np.random.default_rng(0), guess=1e-7
+    )
+    assert len(rows) == 1
+    assert share < 1e-3
+
+
 def test_the_same_generator_gives_the_same_rows():
     first, second = (
         draw_by_rejection(_normal, lambda Z, _: Z[:, 0] > 1, 500, np.random.default_rng(7))[0]

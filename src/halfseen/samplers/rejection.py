@@ -62,7 +62,7 @@ def draw_by_rejection(
         kept.append(rows)
         have += len(rows)
         tried += size
-        if tried >= FEWEST_PROPOSALS and have * RAREST_HIT < tried:
+        if have < count and tried >= FEWEST_PROPOSALS and have * RAREST_HIT < tried:
             raise RarelyHitError(
                 f"the set was hit {have} times in {tried} draws, which is too rare to go on. "
                 "Check that the membership function is in the units of the data; if it is, use "

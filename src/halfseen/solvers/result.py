@@ -18,7 +18,7 @@ from halfseen.gaussian import Gaussian
 class Status(enum.Enum):
     """How a fit ended, from best to worst. The value is a sentence for people."""
 
-    CONVERGED = "The estimate is the optimum of its objective, inside the domain."
+    CONVERGED = "The solver settled on an answer inside its domain."
     PROJECTED = (
         "The pairs did not fit together to a positive definite covariance; the nearest one was "
         "taken. More rows would help."
