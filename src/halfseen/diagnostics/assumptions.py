@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import beta as beta_distribution
+from scipy.special import betaincinv
 
 from halfseen.data.table import read_table
 from halfseen.errors import InputError
@@ -37,8 +37,9 @@ class Share:
     def of(cls, hits: int, rows: int, level: float = 0.95) -> Share:
         """Share of ``hits`` among ``rows``."""
         tail = 0.5 * (1.0 - level)
-        lower = beta_distribution.ppf(tail, hits, rows - hits + 1) if hits else 0.0
-        upper = beta_distribution.ppf(1.0 - tail, hits + 1, rows - hits) if hits < rows else 1.0
+        # Quantiles of beta distributions
+        lower = betaincinv(hits, rows - hits + 1, tail) if hits else 0.0
+        upper = betaincinv(hits + 1, rows - hits, 1.0 - tail) if hits < rows else 1.0
         return cls(hits / rows, float(lower), float(upper))
 
     def __str__(self) -> str:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 
 from halfseen.kernels.polyhedron import most_violated, relax
 
@@ -56,6 +55,9 @@ class Region:
 
     def chebyshev_centre(self) -> Floats | None:
         """Return the centre of the largest ball in the polyhedron, by HiGHS; None if there is none."""
+        # Imported where it is needed: SciPy's optimisers take as long to load as all of halfseen.
+        from scipy.optimize import linprog
+
         k = self.mean.size
         objective = np.zeros(k + 1)
         objective[-1] = -1.0
