@@ -46,8 +46,12 @@ def test_constants_of_linear_thresholds():
     # Given x0, x1 is settled and x2 is hidden with probability 0.2: γ = 0.2, the least of 200
     # estimates from 2 000 draws each.
     assert found.gamma == pytest.approx(0.2, abs=5 * np.sqrt(0.16 / 2000))
+    rare = hs.LinearThreshold(rule.V, [0.0, 0.0, stats.norm.isf(1e-7)])
+    seen = X[~np.isnan(X).any(axis=1)]
+    tiny = hs.diagnose(seen, rare, covariance=truth.covariance, mean=truth.mean)
+    assert tiny.gamma == pytest.approx(1e-7, rel=1e-3)
     assert found.strong_convexity == pytest.approx(found.alpha.value / 3 / 4)
-    assert found.start_distance == pytest.approx(np.sqrt(4 * 3 * np.log(1 / found.alpha.value)))
+    assert found.start_distance == pytest.approx(np.sqrt(2 * 4 * 3 * np.log(1 / found.alpha.value)))
     text = str(found)
     for word in ("alpha", "anchors: x0", "gamma", "strong convexity", "at most"):
         assert word in text
@@ -57,5 +61,17 @@ def test_constants_of_linear_thresholds():
 def test_contradictions_and_bad_rules_are_named():
     with pytest.raises(hs.ContradictionError, match="row 0"):
         hs.diagnose([[1.0], [2.0]], hs.DetectionLimits(lower=1.5))
+    with pytest.raises(hs.InputError, match="row 0, column x0: the value is inf"):
+        hs.diagnose([[np.inf], [2.0]], hs.DetectionLimits(lower=1.5))
     with pytest.raises(hs.InputError, match="must be a rule"):
         hs.diagnose([[1.0], [2.0]], None)
+
+
+@pytest.mark.parametrize("limit", [0.0, 1.2816, 2.3263])
+def test_the_bias_of_the_start_is_bounded(limit):
+    truth = hs.Gaussian([0.0], [[1.0]])
+    rule = hs.LinearThreshold([[-1.0]], [-limit])
+    X = hs.simulate(truth, rule, 200_000, 0)
+    found = hs.diagnose(X, rule, covariance=[[1.0]])
+    # The mean of a half-line, reached with 2 000 values or more.
+    assert 0.5 * found.start_distance < hs.solvers.initialize(X)[0] < found.start_distance

@@ -72,6 +72,12 @@ def test_anchored_fills_in_the_anchors():
         (lambda: hs.LinearThreshold.larger_of(0, 0, 2), "got 0 twice"),
         (lambda: hs.LinearThreshold.larger_of(0, 5, 2), "from 0 to 1; got 5"),
         (lambda: hs.LinearThreshold.heckman(0, [0.0, 0.0]), "may not all be zero"),
+        (lambda: hs.LinearThreshold.heckman(0, "ab"), "weights must be a vector of numbers"),
+        (lambda: hs.LinearThreshold.heckman(0, np.eye(2)), "weights must be a vector; got shape"),
+        (lambda: hs.LinearThreshold.larger_of(0, 1, 2.0), "d must be a whole number"),
+        (lambda: hs.LinearThreshold.anchored(0, [[1.0, 0.0]], [0.0]), "anchors must be a list"),
+        (lambda: hs.LinearThreshold.anchored([0], [["a", 0]], [0.0]), "array of numbers"),
+        (lambda: hs.LinearThreshold([[1.0]], 0).seen([["a"]]), "arrays of numbers"),
         (lambda: hs.LinearThreshold.anchored([0], np.ones((2, 2)), [0, 0]), "V needs 1 rows"),
     ],
 )

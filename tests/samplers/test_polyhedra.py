@@ -53,15 +53,53 @@ def test_the_drift_of_the_listing_is_wrong_and_the_bias_shrinks_with_the_step():
     assert means["printed"] < exact - 0.15
 
 
-def test_feasible_points_come_from_relaxation_or_the_linear_programme(monkeypatch):
-    # A thin wedge far away: relaxation with few sweeps fails, the programme does not.
-    A = np.array([[1.0, 0.001], [-1.0, 0.001], [0.0, -1.0]])
-    A /= np.linalg.norm(A, axis=1, keepdims=True)
-    inside = np.array([20.0, 30.0])
-    thin = Region(np.zeros(2), A, A @ inside + 1e-4)
+@pytest.mark.parametrize("mean", [0.0, 10.0, 1000.0])
+def test_feasible_points_of_thin_regions_are_near_the_mean(mean, monkeypatch):
+    # A strip thinner than the margin of the relaxation, so that the linear programme is asked.
+    asked = []
+    original = Region.chebyshev_ball
+    monkeypatch.setattr(Region, "chebyshev_ball", lambda self: asked.append(1) or original(self))
+    A = np.array([[1.0, -1.0], [-1.0, 1.0]]) / np.sqrt(2)
+    thin = Region(np.full(2, mean), A, np.array([0.05, 0.0]))
     point = thin.feasible_point()
+    assert asked
     assert thin.contains(point)
-    assert thin.contains(thin.chebyshev_centre())
+    assert np.linalg.norm(point - mean) < 0.06
+    wide = Region(np.zeros(2), A, np.array([2.0, 0.0]))
+    asked.clear()
+    assert wide.contains(wide.feasible_point())
+    assert not asked
+
+
+@pytest.mark.parametrize("width", [0.07, 0.35])
+def test_gibbs_runs_the_length_of_a_strip(width):
+    A = np.array([[1.0, -1.0], [-1.0, 1.0]]) / np.sqrt(2)
+    strip = Region(np.zeros(2), A, np.array([width, 0.0]))
+    draws = _draws(Gibbs(), strip, 3000)
+    # Across the strip a truncated normal, along it a standard one.
+    across, along = draws @ [1, -1] / np.sqrt(2), draws @ [1, 1] / np.sqrt(2)
+    law = stats.truncnorm(0.0, width)
+    assert stats.kstest(across, law.cdf).pvalue > 1e-3
+    assert stats.kstest(along, "norm").pvalue > 1e-3
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ProjectedLangevin(step_size=-1),
+        lambda: ProjectedLangevin(step_size=np.nan),
+        lambda: ProjectedLangevin(steps=0),
+        lambda: ProjectedLangevin(radius=-1.0),
+        lambda: Gibbs(0),
+        lambda: Gibbs(2.5),
+    ],
+)
+def test_bad_settings_get_a_sentence(make):
+    with pytest.raises(hs.InputError, match="must be"):
+        make()
+
+
+def test_an_empty_region_has_no_point():
     empty = Region(np.zeros(1), np.array([[1.0], [-1.0]]), np.array([-1.0, -1.0]))
     assert empty.feasible_point() is None
 

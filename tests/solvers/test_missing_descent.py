@@ -224,15 +224,15 @@ def test_the_larger_of_two_outcomes():
 def test_batches_threads_and_seeds():
     truth, rule = _small_problem()
     X = hs.simulate(truth, rule, 600, 0)
-    common = {"covariance": SIGMA, "random_state": 5, "batch_size": 8, "passes": 3}
+    common = {"covariance": SIGMA, "random_state": 5, "batch_size": 8, "passes": 6}
     one, two = (hs.fit(X, rule, n_jobs=jobs, **common) for jobs in (1, 2))
     np.testing.assert_array_equal(one.mean, two.mean)
-    assert len(one.history["iterates"]) == -(-1800 // 8)
-    other = hs.fit(X, rule, covariance=SIGMA, random_state=6, batch_size=8, passes=3)
+    assert len(one.history["iterates"]) == 3600 // 8
+    other = hs.fit(X, rule, covariance=SIGMA, random_state=6, batch_size=8, passes=6)
     assert (other.mean != one.mean).any()
     suffix = hs.fit(X, rule, average="suffix", **common)
     iterates = suffix.history["iterates"]
-    np.testing.assert_allclose(suffix.mean, iterates[len(iterates) // 2 + 1 :].mean(axis=0))
+    np.testing.assert_allclose(suffix.mean, iterates[len(iterates) // 2 :].mean(axis=0))
 
 
 def test_initialize_averages_complete_blocks():
@@ -260,8 +260,53 @@ def test_project_to_domain_is_the_formula():
 def test_an_edge_solution_says_so():
     truth, rule = _small_problem()
     X = hs.simulate(truth, rule, 300, 0)
-    with pytest.warns(hs.ConvergenceWarning, match="projection_radius"):
-        hs.fit(X, rule, covariance=SIGMA, random_state=0, projection_radius=0.01)
+    with pytest.warns(hs.ConvergenceWarning):
+        fit = hs.fit(X, rule, covariance=SIGMA, random_state=0, projection_radius=0.01)
+    assert any("projection_radius" in note.text for note in fit.notes)
+
+
+@pytest.mark.parametrize("scale", [[1.0, 1.0, 1000.0], [1e-6, 1.0, 1e6]])
+def test_units_do_not_matter(scale):
+    truth, rule = _small_problem()
+    X = hs.simulate(truth, rule, 1500, 0)
+    scale = np.array(scale)
+    ref = hs.fit(X, rule, covariance=SIGMA, random_state=0, sampler=Gibbs())
+    moved = hs.LinearThreshold(rule.V / scale, rule.b)
+    comp = hs.fit(
+        X * scale, moved, covariance=SIGMA * np.outer(scale, scale), random_state=0, sampler=Gibbs()
+    )
+    np.testing.assert_allclose(comp.mean / scale, ref.mean, atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e200])
+def test_the_size_of_a_threshold_does_not_matter(size):
+    truth, rule = _small_problem()
+    X = hs.simulate(truth, rule, 400, 0)
+    ref = hs.fit(X, rule, covariance=SIGMA, random_state=0)
+    scaled = hs.LinearThreshold(rule.V * size, rule.b * size)
+    np.testing.assert_allclose(
+        hs.fit(X, scaled, covariance=SIGMA, random_state=0).mean, ref.mean, atol=1e-8
+    )
+
+
+def test_thin_regions_far_from_the_origin():
+    # Both are hidden iff 0 < x0 - x1 < 0.1, wherever the two are.
+    rule = hs.LinearThreshold([[1.0, -1.0], [-1.0, 1.0]], [0.0, -0.1])
+    for mean in (np.zeros(2), np.full(2, 1000.0)):
+        draws = hs.solvers.sample_gradient(
+            [np.nan, np.nan], mean, np.eye(2), rule, draws=2000, sampler=Gibbs(), random_state=0
+        )
+        # −(y − μ) has mean ∓0.025 by symmetry, and a spread of 0.71.
+        assert np.abs(draws.mean(axis=0) - [-0.025, 0.025]).max() < 4.5 * 0.71 / np.sqrt(2000)
+
+
+def test_descents_that_overshoot_say_so():
+    truth, rule = _small_problem()
+    X = hs.simulate(truth, rule, 1000, 0)
+    with pytest.warns(hs.ConvergenceWarning, match="Steps overshoot"):
+        hs.fit(X, rule, covariance=SIGMA, random_state=0, batch_size=200)
+    fine = hs.fit(X, rule, covariance=SIGMA, random_state=0, batch_size=5, passes=5)
+    assert hs.metrics.mahalanobis_error(fine.mean, truth) < 4 * np.sqrt(3 / 1000)
 
 
 RULE = CASES[2][0]
@@ -276,6 +321,12 @@ GOOD = hs.simulate(hs.Gaussian(MEAN, SIGMA), RULE, 50, 0)
         (GOOD, RULE, {"covariance": -np.eye(3)}, hs.InputError, "positive definite"),
         (GOOD[:, :2], RULE, {"covariance": np.eye(2)}, hs.InputError, "for 3 columns"),
         (GOOD, RULE, {"covariance": SIGMA, "passes": 0}, hs.InputError, "at least 1"),
+        (GOOD, RULE, {"covariance": SIGMA, "batch_size": 2.5}, hs.InputError, "batch_size must be"),
+        (GOOD, RULE, {"covariance": SIGMA, "initial_rows": "a"}, hs.InputError, "rows must be"),
+        (GOOD, RULE, {"covariance": SIGMA, "beta": "a"}, hs.InputError, "beta must lie"),
+        (GOOD, RULE, {"covariance": SIGMA, "n_jobs": 0}, hs.InputError, "n_jobs must be"),
+        (GOOD, RULE, {"covariance": SIGMA, "sampler": Gibbs}, hs.InputError, "sampler must be"),
+        (GOOD, RULE, {"covariance": "a"}, hs.InputError, "covariance must be an array"),
         (GOOD, RULE, {"covariance": SIGMA, "average": "some"}, hs.InputError, "average must"),
         (
             GOOD,
@@ -318,3 +369,33 @@ def test_a_row_without_a_feasible_point_is_named():
 def test_self_censoring_rules_do_not_take_a_covariance():
     with pytest.raises(hs.InputError, match="does not take the option 'covariance'"):
         hs.fit(GOOD, hs.DetectionLimits(lower=-9), covariance=SIGMA)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (([0.0], [np.nan], 1.0, [[1.0]]), "point must be finite"),
+        (([0.0, 0.0], [10.0], 1.0, np.eye(2)), "point must be a vector of 2"),
+        (([0.0], [1.0], -2.0, [[1.0]]), "radius must be above 0"),
+    ],
+)
+def test_bad_projections_get_a_sentence(arguments, sentence):
+    with pytest.raises(hs.InputError, match=sentence):
+        hs.solvers.project_to_domain(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"mean": [0.0, np.nan, 0.0]}, "mean must be finite"),
+        ({"mean": [0.0]}, "mean must be a vector of 3"),
+        ({"row": np.zeros((3, 3))}, "one observation"),
+        ({"row": [0.0, np.inf, 0.0]}, "the value is inf"),
+        ({"draws": 0}, "draws must be"),
+        ({"missingness": None}, "must be a LinearThreshold"),
+    ],
+)
+def test_bad_gradients_get_a_sentence(changes, sentence):
+    arguments = {"row": CASES[2][1], "mean": MEAN, "covariance": SIGMA, "missingness": RULE}
+    with pytest.raises(hs.InputError, match=sentence):
+        hs.solvers.sample_gradient(**{**arguments, **changes})

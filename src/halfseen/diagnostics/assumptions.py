@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaincinv
+from scipy.special import betaincinv, ndtr
 
-from halfseen.data.table import read_table
+from halfseen.checks import finite_vector
+from halfseen.data.table import check_finite, read_table
 from halfseen.errors import InputError
 from halfseen.gaussian import Gaussian
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness
@@ -64,12 +65,13 @@ class Diagnosis:
     anchors : tuple of str
         Columns that are seen in every row, and by the rule always are.
     gamma : float or None
-        Least probability of a pattern given the anchors, among those that occurred in simulation; None
-        without a covariance and a mean, or without anchors.
+        Upper bound on the least probability of a pattern given the anchors: that of the rarest pattern
+        in simulations, or of the rarest single event, whichever is less. None without a covariance and
+        a mean, or without anchors.
     strong_convexity : float or None
         αβ/λ_max(Σ), where the covariance is known.
     start_distance : float or None
-        Bound √(λ_max/β · log 1/α) on the distance of ``initialize`` from the mean.
+        Bound √(2 λ_max/β · log 1/α) on the distance from the mean of what ``initialize`` converges to.
     """
 
     rows: int
@@ -94,12 +96,12 @@ class Diagnosis:
         ]
         if self.gamma is not None:
             lines.append(
-                f"gamma, least probability of a pattern given the anchors: {self.gamma:.2g}"
+                f"gamma, least probability of a pattern given the anchors, at most: {self.gamma:.2g}"
             )
         if self.strong_convexity is not None:
             lines.append(f"strong convexity, at least: {self.strong_convexity:.3g}")
         if self.start_distance is not None:
-            lines.append(f"distance of the start from the mean, at most: {self.start_distance:.3g}")
+            lines.append(f"bias of the start, at most: {self.start_distance:.3g}")
         return "\n".join(lines)
 
 
@@ -149,6 +151,7 @@ def diagnose(
     values, names = np.asarray(table.values, dtype=np.float64), table.names
     d = values.shape[1]
     missingness.check_width(d)
+    check_finite(values, names)
     missingness.check(values, names)
     seed = seed_of(random_state)
     seen = ~np.isnan(values)
@@ -162,7 +165,7 @@ def diagnose(
     known = None if covariance is None else check_covariance(covariance, d)
     gamma = None
     if known is not None and mean is not None and isinstance(missingness, LinearThreshold):
-        centred = Gaussian(np.asarray(mean, dtype=float), known.covariance)
+        centred = Gaussian(finite_vector("mean", mean, d), known.covariance)
         gamma = _least_pattern_probability(centred, missingness, values, anchors, seed)
     largest = None if known is None else float(np.linalg.eigvalsh(known.covariance)[-1])
     share = size / d
@@ -180,7 +183,7 @@ def diagnose(
 
 
 def _start_distance(largest: float, share: float, alpha: float) -> float:
-    return math.sqrt(largest / share * math.log(1.0 / alpha)) if alpha < 1.0 else 0.0
+    return math.sqrt(2.0 * largest / share * math.log(1.0 / alpha)) if alpha < 1.0 else 0.0
 
 
 def _anchors(seen: NDArray[np.bool_], rule: Missingness) -> list[int]:
@@ -197,7 +200,11 @@ def _least_pattern_probability(
     anchors: list[int],
     seed: int,
 ) -> float | None:
-    """γ: complete rows many times given their anchors, and find the rarest pattern that occurs."""
+    """γ, at most: complete rows many times given their anchors, and find the rarest pattern.
+
+    What is too rare to occur is bounded by the probability of the rarest single event, a coordinate
+    being seen or hidden, which is known exactly.
+    """
     rest = [k for k in range(fitted.dimension) if k not in anchors]
     if not anchors or not rest:
         return None
@@ -206,6 +213,13 @@ def _least_pattern_probability(
     least = 1.0
     for row in rows:
         conditional = fitted.condition(anchors, values[row, anchors])
+        V = rule.V[:, rest]
+        spread = np.sqrt(np.einsum("ij,jk,ik->i", V, conditional.covariance, V))
+        open_ = spread > 0
+        level = rule.b - rule.V[:, anchors] @ values[row, anchors] - V @ conditional.mean
+        ratio = level[open_] / spread[open_]
+        shown, hidden = ndtr(ratio), ndtr(-ratio)
+        least = min(least, float(np.minimum(shown, hidden).min(initial=1.0)))
         Y = np.empty((COMPLETIONS, fitted.dimension))
         Y[:, anchors] = values[row, anchors]
         Y[:, rest] = conditional.sample(COMPLETIONS, rng)

@@ -224,26 +224,43 @@ def langevin_chain(u, mean, A, c, radius, eta, drift, noise):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def gibbs_chain(u, mean, A, c, uniforms):
-    """Run Gibbs sweeps on N(mean, I) in the polyhedron, in place: each coordinate on its chord."""
+def _chord(slack, along):
+    # How far one can go backwards and forwards before a constraint is met.
+    low, high = -math.inf, math.inf
+    for i in range(slack.size):
+        if along[i] > 0.0:
+            high = min(high, slack[i] / along[i])
+        elif along[i] < 0.0:
+            low = max(low, slack[i] / along[i])
+    return low, high
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def gibbs_chain(u, mean, A, c, D, uniforms):
+    """Run Gibbs sweeps on N(mean, I) in the polyhedron, in place.
+
+    A sweep moves along each axis, then along each row of D (unit vectors), on the chord that the
+    polyhedron leaves: along a direction δ the step t is N(−δ·(u − mean), 1), restricted to the chord.
+    """
     m, k = A.shape
+    directions = np.vstack((np.eye(k), D))
+    along = A @ directions.T
     slack = np.empty(m)
     for sweep in range(uniforms.shape[0]):
+        # Anew in each sweep, so that rounding does not pile up.
         for i in range(m):
             s = c[i]
             for j in range(k):
                 s -= A[i, j] * u[j]
             slack[i] = s
-        for j in range(k):
-            low, high = -math.inf, math.inf
-            for i in range(m):
-                a = A[i, j]
-                if a > 0.0:
-                    high = min(high, u[j] + slack[i] / a)
-                elif a < 0.0:
-                    low = max(low, u[j] + slack[i] / a)
+        for d in range(directions.shape[0]):
+            low, high = _chord(slack, along[:, d])
             if low < high:
-                value = mean[j] + draw(low - mean[j], high - mean[j], uniforms[sweep, j])
+                centre = 0.0
+                for j in range(k):
+                    centre -= directions[d, j] * (u[j] - mean[j])
+                step = centre + draw(low - centre, high - centre, uniforms[sweep, d])
                 for i in range(m):
-                    slack[i] -= A[i, j] * (value - u[j])
-                u[j] = value
+                    slack[i] -= along[i, d] * step
+                for j in range(k):
+                    u[j] += directions[d, j] * step

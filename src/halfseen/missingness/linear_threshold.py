@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from halfseen.checks import finite_vector, whole_number
 from halfseen.errors import ContradictionError, InputError
 from halfseen.missingness.base import Floats, Generator, Missingness
 from halfseen.missingness.regions import Polyhedra
@@ -77,6 +78,7 @@ class LinearThreshold(Missingness):
         >>> hs.LinearThreshold.larger_of(0, 1, 2).seen([[3.0, 1.0]])
         array([[ True, False]])
         """
+        d = whole_number("d", d, 2)
         i, j = _coordinate(i, d), _coordinate(j, d)
         if i == j:
             raise InputError(f"larger_of compares two coordinates; got {i} twice.")
@@ -100,11 +102,11 @@ class LinearThreshold(Missingness):
         array([[ True,  True],
                [ True, False]])
         """
-        index = np.atleast_1d(np.array(weights, dtype=float))
+        index = finite_vector("weights", weights)
         d = index.size
         V, b = np.zeros((d, d)), np.zeros(d)
         V[_coordinate(outcome, d)] = -index
-        b[outcome] = intercept
+        b[outcome] = finite_vector("intercept", intercept, 1)[0]
         if not index.any():
             raise InputError("weights may not all be zero: the index would not depend on the row.")
         return cls(V, b)
@@ -126,8 +128,14 @@ class LinearThreshold(Missingness):
         >>> rule.always_seen
         array([ True, False])
         """
-        rows, limits = np.atleast_2d(np.array(V, dtype=float)), np.atleast_1d(np.asarray(b, float))
+        try:
+            rows = np.atleast_2d(np.array(V, dtype=float))
+        except (TypeError, ValueError):
+            raise InputError("V must be an array of numbers.") from None
+        limits = finite_vector("b", b)
         d = rows.shape[1]
+        if not isinstance(anchors, Iterable):
+            raise InputError(f"anchors must be a list of coordinates; got {anchors!r}.")
         chosen = {_coordinate(a, d) for a in anchors}
         others = [k for k in range(d) if k not in chosen]
         if len(rows) != len(others) or limits.shape != (len(others),):
@@ -139,9 +147,22 @@ class LinearThreshold(Missingness):
         full[others], level[others] = rows, limits
         return cls(full, level)
 
+    def normalised(self) -> LinearThreshold:
+        """Return the same rule with the largest entry of each row of V at 1."""
+        size = np.abs(self.V).max(axis=1)
+        size[size == 0.0] = 1.0
+        return LinearThreshold(self.V / size[:, None], self.b / size)
+
+    def scaled(self, scale: Floats) -> LinearThreshold:
+        """Return the rule for rows whose columns were divided by ``scale``."""
+        return LinearThreshold(self.V * scale, self.b)
+
     def seen(self, Y: ArrayLike, random_state: int | Generator | None = None) -> NDArray[np.bool_]:
         """Mask of the coordinates of ``Y`` that are shown."""
-        Y = np.atleast_2d(np.asarray(Y, dtype=float))
+        try:
+            Y = np.atleast_2d(np.asarray(Y, dtype=float))
+        except (TypeError, ValueError):
+            raise InputError("rows must be arrays of numbers.") from None
         self.check_width(Y.shape[1])
         return self.b >= Y @ self.V.T
 

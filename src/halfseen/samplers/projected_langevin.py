@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from halfseen.checks import positive_number, whole_number
 from halfseen.kernels.polyhedron import langevin_chain
 from halfseen.samplers.region import Region, State
 
@@ -42,7 +43,7 @@ class ProjectedLangevin:
     steps : int
         M_grad, steps for one draw; ``steps · step_size`` should be about 10.
     radius : float, optional
-        R_lmc; by default √k + 6 and large enough to hold the start.
+        R_lmc; √k + 6 by default. It is enlarged where the ball would not hold the start.
     drift : float
         ½; the printed listing has 1, which is wrong.
     """
@@ -50,7 +51,14 @@ class ProjectedLangevin:
     step_size: float = STEP_SIZE
     steps: int = STEPS
     radius: float | None = None
-    drift: float = field(default=DRIFT)
+    drift: float = DRIFT
+
+    def __post_init__(self) -> None:
+        positive_number("step_size", self.step_size)
+        whole_number("steps", self.steps)
+        positive_number("drift", self.drift)
+        if self.radius is not None:
+            positive_number("radius", self.radius)
 
     def init(self, region: Region, start: Floats, rng: np.random.Generator) -> State:
         """Start at a feasible point."""

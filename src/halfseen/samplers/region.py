@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.kernels.polyhedron import most_violated, relax
+from halfseen.kernels.polyhedron import most_violated, project_polyhedron, relax
 
 Floats = NDArray[np.float64]
 
@@ -36,25 +36,45 @@ class Region:
     mean : array of shape (k,)
     A : array of shape (m, k)
     c : array of shape (m,)
+    known_directions : array of shape (k, k), optional
+        ``principal_directions(A)``, where many regions share A.
     """
 
     mean: Floats
     A: Floats
     c: Floats
+    known_directions: Floats | None = None
+
+    @property
+    def directions(self) -> Floats:
+        """Principal directions of the constraints: right singular vectors of A, in rows."""
+        if self.known_directions is not None:
+            return self.known_directions
+        return principal_directions(self.A)
 
     def contains(self, u: Floats) -> bool:
         """Whether a point lies in the polyhedron, to rounding."""
         return bool(most_violated(u, self.A, self.c)[0] < 0)
 
-    def feasible_point(self, start: Floats | None = None) -> Floats | None:
-        """Return a point of the polyhedron, near ``start`` where that is easy; None if it is empty."""
-        u = np.array(self.mean if start is None else start, dtype=float)
+    def feasible_point(self) -> Floats | None:
+        """Return a point inside the polyhedron, near the mean; None if there is none.
+
+        Relaxation finds most; for the rest a linear programme says how much room there is, and the mean
+        is projected to half that depth.
+        """
+        u = self.mean.copy()
         if relax(u, self.A, self.c, MARGIN, SWEEPS):
             return u
-        return self.chebyshev_centre()
+        found = self.chebyshev_ball()
+        if found is None:
+            return None
+        centre, radius = found
+        if project_polyhedron(self.mean, self.A, self.c - 0.5 * radius, u):
+            return u
+        return centre
 
-    def chebyshev_centre(self) -> Floats | None:
-        """Return the centre of the largest ball in the polyhedron, by HiGHS; None if there is none."""
+    def chebyshev_ball(self) -> tuple[Floats, float] | None:
+        """Return centre and radius of the largest ball that fits, by HiGHS; None if none does."""
         # Imported where it is needed: SciPy's optimisers take as long to load as all of halfseen.
         from scipy.optimize import linprog
 
@@ -64,11 +84,17 @@ class Region:
         found = linprog(
             objective,
             A_ub=np.column_stack([self.A, np.linalg.norm(self.A, axis=1)]),
-            b_ub=self.c,
+            # Centred at the mean, so that where the origin lies does not matter.
+            b_ub=self.c - self.A @ self.mean,
             bounds=[(None, None)] * k + [(0.0, LARGEST_BALL)],
             method="highs",
         )
         # A polyhedron without an inside has no mass: as good as empty.
         if found.status != 0 or found.x is None or found.x[k] < SMALLEST_BALL:
             return None
-        return np.asarray(found.x[:k], dtype=float)
+        return self.mean + np.asarray(found.x[:k], dtype=float), float(found.x[k])
+
+
+def principal_directions(A: Floats) -> Floats:
+    """Right singular vectors of the constraints, in rows: along and across slabs and wedges."""
+    return np.linalg.svd(A, full_matrices=True)[2] if len(A) else np.empty((0, A.shape[1]))

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.errors import ContradictionError
+from halfseen.errors import ContradictionError, InputError
 from halfseen.gaussian import Gaussian
 from halfseen.missingness.linear_threshold import LinearThreshold
 from halfseen.samplers import Region
+from halfseen.samplers.region import principal_directions
 
 Floats = NDArray[np.float64]
 
@@ -36,6 +37,8 @@ class Pattern:
         Constraints in whitened coordinates, with unit rows.
     rows, lengths : arrays of shape (m,)
         Which thresholds they come from, and the lengths that were divided out.
+    directions : array of shape (hidden, hidden)
+        Principal directions of the constraints.
     """
 
     hidden: NDArray[np.intp]
@@ -45,6 +48,7 @@ class Pattern:
     A: Floats
     rows: NDArray[np.intp]
     lengths: Floats
+    directions: Floats
 
 
 class Conditionals:
@@ -53,9 +57,10 @@ class Conditionals:
     def __init__(
         self, covariance: Floats, rule: LinearThreshold, X: Floats, names: tuple[str, ...]
     ) -> None:
-        self.covariance, self.rule, self.X, self.names = covariance, rule, X, names
+        self.covariance, self.X, self.names = covariance, X, names
+        self.rule = rule.normalised()
         self.hidden = np.isnan(X)
-        self.levels = rule.hidden_region(X).levels()
+        self.levels = self.rule.hidden_region(X).levels()
         self._patterns: dict[bytes, Pattern] = {}
         self._numbers = 0
 
@@ -83,7 +88,8 @@ class Conditionals:
         A = sign[:, None] * self.rule.V[:, hidden] @ W
         lengths = np.linalg.norm(A, axis=1)
         rows = np.flatnonzero(lengths > 0)
-        return Pattern(hidden, seen, gain, W, A[rows] / lengths[rows, None], rows, lengths[rows])
+        A = A[rows] / lengths[rows, None]
+        return Pattern(hidden, seen, gain, W, A, rows, lengths[rows], principal_directions(A))
 
     def conditional_mean(self, row: int, mean: Floats) -> Floats:
         """μ_cond of the hidden coordinates of a row, when the mean is ``mean``."""
@@ -94,9 +100,8 @@ class Conditionals:
         """Return W⁻¹𝒦 with the whitened conditional mean."""
         p = self.pattern(row)
         centre = np.linalg.solve(p.W, self.conditional_mean(row, mean))
-        return Region(
-            np.asarray(centre, dtype=np.float64), p.A, self.levels[row, p.rows] / p.lengths
-        )
+        levels = self.levels[row, p.rows] / p.lengths
+        return Region(np.asarray(centre, dtype=np.float64), p.A, levels, p.directions)
 
     def complete(self, row: int, u: Floats) -> Floats:
         """Return the row x ∘ (W u)."""
@@ -132,14 +137,15 @@ class Conditionals:
 
 def check_covariance(covariance: object, d: int) -> Gaussian:
     """Return N(0, Σ) for a known covariance of d columns, or raise with a sentence."""
-    from halfseen.errors import InputError
-
     if covariance is None:
         raise InputError(
             "this method needs the covariance: pass covariance=, of shape "
             f"({d}, {d}). It learns the mean alone."
         )
-    S = np.asarray(covariance, dtype=float)
+    try:
+        S = np.asarray(covariance, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(f"covariance must be an array of numbers; got {covariance!r}.") from None
     if S.shape != (d, d):
         raise InputError(f"covariance must have shape ({d}, {d}), as the data have; got {S.shape}.")
     return Gaussian(np.zeros(d), S)

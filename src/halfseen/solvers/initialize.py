@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.data.table import read_table
+from halfseen.checks import whole_number
+from halfseen.data.table import check_finite, read_table
 from halfseen.errors import InputError, NotIdentifiedError
 
 
@@ -38,8 +40,9 @@ def initialize(X: Any, beta: float | None = None, rows: int | None = None) -> ND
     """
     values, names = read_table(X)
     size = block_size(beta, values.shape[1])
-    if rows is not None and rows < 1:
-        raise InputError(f"rows must be at least 1; got {rows!r}.")
+    if rows is not None:
+        rows = whole_number("rows", rows)
+    check_finite(values, names)
     part = np.asarray(values[:rows], dtype=float)
     out = np.empty(values.shape[1])
     for start in range(0, values.shape[1], size):
@@ -60,6 +63,6 @@ def block_size(beta: float | None, d: int) -> int:
     """Return βd as a whole number of columns."""
     if beta is None:
         return 1
-    if not 0.0 < beta <= 1.0:
+    if isinstance(beta, bool) or not isinstance(beta, numbers.Real) or not 0.0 < beta <= 1.0:
         raise InputError(f"beta must lie between 0 and 1; got {beta!r}.")
     return max(1, round(beta * d))

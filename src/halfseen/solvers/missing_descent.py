@@ -10,13 +10,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from halfseen.data.table import check_finite, read_table
+from halfseen.checks import positive_number, whole_number
+from halfseen.data.table import Table, check_finite, read_table
 from halfseen.errors import InputError, NotIdentifiedError
 from halfseen.gaussian import Gaussian
 from halfseen.missingness.base import Missingness
 from halfseen.missingness.linear_threshold import LinearThreshold
-from halfseen.parallel import map_in_order, single_blas_thread
-from halfseen.samplers import ProjectedLangevin, Sampler
+from halfseen.parallel import map_in_order, resolve_jobs, single_blas_thread
+from halfseen.samplers import Sampler
 from halfseen.seeds import Purpose, RandomState, keyed_generator, seed_of
 from halfseen.solvers.conditionals import Conditionals, check_covariance
 from halfseen.solvers.domain import mean_reach
@@ -24,13 +25,15 @@ from halfseen.solvers.initialize import block_size, initialize
 from halfseen.solvers.loop import iterate
 from halfseen.solvers.project_to_domain import project_to_domain
 from halfseen.solvers.result import Fit, Note, Status
-from halfseen.solvers.sample_gradient import gradient_of_row
+from halfseen.solvers.sample_gradient import check_sampler, gradient_of_row
 
 Floats = NDArray[np.float64]
 Average = Literal["all", "suffix"]
 
 # Suffix averaging leaves out the first half, in which steps of 1/(λi) still throw the iterate about.
 SUFFIX = 0.5
+# Above this share of overshooting steps the average of all iterates is no longer trusted.
+MOST_WILD = 0.2
 # All subsets of βd columns are looked at up to this many; beyond, as many are sampled.
 MOST_SUBSETS = 5000
 
@@ -207,7 +210,8 @@ def missing_descent(
     beta : float, optional
         β: share of the columns in a block; one column by default.
     strong_convexity : float, optional
-        λ_sgd; by default αβ/λ_max(Σ), the paper's constant. Steps are 1/(λ_sgd·i).
+        λ_sgd; by default αβ/λ_max(Σ), the paper's constant. Steps are 1/(λ_sgd·i). Columns are divided
+        by their standard deviations first, so Σ is a correlation matrix here.
     projection_radius : float, optional
         r_proj; by default a bound on how far the start can be from the truth.
     initial_rows : int, optional
@@ -245,13 +249,18 @@ def missing_descent(
         )
     table = read_table(X)
     values, names = np.asarray(table.values, dtype=np.float64), table.names
-    _check(values, names, missingness, passes, batch_size, average)
+    passes, batch_size = whole_number("passes", passes), whole_number("batch_size", batch_size)
+    resolve_jobs(n_jobs)
+    _check(values, names, missingness, average)
     known = check_covariance(covariance, values.shape[1])
-    defaults = derive_defaults(values, known, beta)
-    start = initialize(table, beta, initial_rows)
+    # In units of each column's own standard deviation, so that no unit enters λ, r or a step.
+    scale = known.standard_deviations
+    values, rule = values / scale, missingness.scaled(scale)
+    unit = Gaussian(np.zeros_like(scale), known.correlation)
+    defaults = derive_defaults(values, unit, beta)
+    start = initialize(Table(values, names), beta, initial_rows)
     seed = seed_of(random_state)
-    conditionals = Conditionals(known.covariance, missingness, values, names)
-    points = conditionals.feasible_points(start)
+    conditionals = Conditionals(unit.covariance, rule, values, names)
     order = np.concatenate(
         [
             keyed_generator(seed, Purpose.ORDER_OF_ROWS, p).permutation(len(values))
@@ -260,13 +269,13 @@ def missing_descent(
     )
     solver = MissingDescent(
         conditionals,
-        known,
+        unit,
         start,
-        points,
+        conditionals.feasible_points(start),
         order,
-        ProjectedLangevin() if sampler is None else sampler,
-        _positive("strong_convexity", strong_convexity, defaults.strong_convexity),
-        _positive("projection_radius", projection_radius, defaults.projection_radius),
+        check_sampler(sampler),
+        _given("strong_convexity", strong_convexity, defaults.strong_convexity),
+        _given("projection_radius", projection_radius, defaults.projection_radius),
         batch_size,
         average,
         seed,
@@ -274,46 +283,41 @@ def missing_descent(
     )
     with single_blas_thread():
         state, record = iterate(solver, progress)
-    mean = state.total / state.averaged
-    gaussian = Gaussian(mean, known.covariance)
     iterates = np.array([info["mean"] for info in record])
     history = {
         "seed": seed,
-        "start": start,
-        "iterates": iterates,
+        "start": start * scale,
+        "iterates": iterates * scale,
         "defaults": defaults,
         "strong_convexity": solver.strong_convexity,
         "projection_radius": solver.radius,
     }
     share = (~np.isnan(values)).mean(axis=0)
-    return Fit(
-        gaussian,
-        "missing_descent",
-        names,
-        len(values),
-        share,
-        _notes(solver, iterates),
-        history,
-    )
+    gaussian = Gaussian(scale * state.total / state.averaged, known.covariance)
+    notes = _notes(solver, iterates)
+    return Fit(gaussian, "missing_descent", names, len(values), share, notes, history)
 
 
 def _notes(solver: MissingDescent, iterates: Floats) -> tuple[Note, ...]:
+    notes = []
     late = iterates[len(iterates) // 2 :] - solver.start
     gaps = np.linalg.norm(np.linalg.solve(solver.known.cholesky, late.T), axis=0)
     if np.median(gaps) > 0.999 * solver.radius:
         text = "Iterates are as far from their start as allowed; try a larger projection_radius."
-        return (Note(Status.ON_DOMAIN_EDGE, text),)
-    return ()
+        notes.append(Note(Status.ON_DOMAIN_EDGE, text))
+    # A step 1/(λi) overshoots while it is longer than 1/(largest curvature) = λ_min(Σ).
+    steepest = 1.0 / float(np.linalg.eigvalsh(solver.known.covariance)[0])
+    wild = steepest / (solver.strong_convexity * solver.steps)
+    if wild > MOST_WILD:
+        text = (
+            f"Steps overshoot in about {min(wild, 1.0):.0%} of the descent, so its average is off. Use "
+            'more passes, smaller batches, or average="suffix".'
+        )
+        notes.append(Note(Status.NOT_CONVERGED, text))
+    return tuple(notes)
 
 
-def _check(
-    values: Floats,
-    names: tuple[str, ...],
-    rule: LinearThreshold,
-    passes: int,
-    batch_size: int,
-    average: str,
-) -> None:
+def _check(values: Floats, names: tuple[str, ...], rule: LinearThreshold, average: str) -> None:
     rule.check_width(values.shape[1])
     check_finite(values, names)
     rule.check(values, names)
@@ -323,17 +327,9 @@ def _check(
             f"column {names[never[0]]} is never seen in {len(values)} rows, so its mean has nowhere "
             "to start from. Leave it out, or express the rule through columns that are seen."
         )
-    if passes < 1 or batch_size < 1:
-        raise InputError(
-            f"passes and batch_size must be at least 1; got {passes!r} and {batch_size!r}."
-        )
     if average not in ("all", "suffix"):
         raise InputError(f'average must be "all" or "suffix"; got {average!r}.')
 
 
-def _positive(name: str, given: float | None, default: float) -> float:
-    if given is None:
-        return default
-    if not 0.0 < given < np.inf:
-        raise InputError(f"{name} must be above 0; got {given!r}.")
-    return float(given)
+def _given(name: str, value: float | None, default: float) -> float:
+    return default if value is None else positive_number(name, value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from halfseen.checks import finite_vector, positive_number
 from halfseen.gaussian import Gaussian
 
 
@@ -32,7 +33,9 @@ def project_to_domain(
     >>> hs.solvers.project_to_domain([0.0], [10.0], 2.0, [[4.0]])
     array([4.])
     """
-    origin, v = np.asarray(start, dtype=float), np.asarray(point, dtype=float)
+    origin = finite_vector("start", start)
+    v = finite_vector("point", point, origin.size)
+    radius = positive_number("radius", radius)
     if not isinstance(covariance, Gaussian):
         covariance = Gaussian(np.zeros(origin.size), covariance)
     gap = v - origin

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from halfseen.data.table import read_table
+from halfseen.checks import finite_vector, whole_number
+from halfseen.data.table import check_finite, read_table
+from halfseen.errors import InputError
 from halfseen.gaussian import Gaussian
 from halfseen.missingness.linear_threshold import LinearThreshold
 from halfseen.samplers import ProjectedLangevin, Sampler
@@ -61,16 +63,23 @@ def sample_gradient(
     >>> bool(g[0, 1] >= -1)   # the hidden value is at most 1
     True
     """
-    X = np.atleast_2d(np.asarray(row, dtype=float))
-    _, names = read_table(np.repeat(X, 2, axis=0))
+    if not isinstance(missingness, LinearThreshold):
+        raise InputError(f"missingness must be a LinearThreshold; got {missingness!r}.")
+    values = np.asarray(row, dtype=np.float64)
+    if values.ndim != 1:
+        raise InputError(f"row must be one observation, a vector; got shape {values.shape}.")
+    names = read_table(values[None], fewest_rows=1).names
+    X = values[None]
+    check_finite(X, names)
     missingness.check_width(X.shape[1])
     missingness.check(X, names)
+    draws = whole_number("draws", draws)
     known = check_covariance(covariance, X.shape[1])
     conditionals = Conditionals(known.covariance, missingness, X, names)
-    mu = np.asarray(mean, dtype=float)
+    mu = finite_vector("mean", mean, X.shape[1])
     start = conditionals.feasible_points(mu)[0]
     seed = seed_of(random_state)
-    chosen = ProjectedLangevin() if sampler is None else sampler
+    chosen = check_sampler(sampler)
     return np.stack(
         [
             gradient_of_row(
@@ -85,6 +94,18 @@ def sample_gradient(
             for draw in range(draws)
         ]
     )
+
+
+def check_sampler(sampler: Sampler | None) -> Sampler:
+    """Return the sampler, the paper's by default."""
+    if sampler is None:
+        return ProjectedLangevin()
+    if isinstance(sampler, type) or not (hasattr(sampler, "init") and hasattr(sampler, "step")):
+        raise InputError(
+            "sampler must be a sampler such as ProjectedLangevin(), Gibbs() or Rejection(); got "
+            f"{sampler!r}."
+        )
+    return sampler
 
 
 def gradient_of_row(
