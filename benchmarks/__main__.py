@@ -1,9 +1,13 @@
-"""Run tasks, print what they measured, and keep it in ``benchmarks/RESULTS.md``."""
+"""Run tasks, print what they measured, and keep it in ``benchmarks/RESULTS.md``.
+
+Quick runs are printed, not kept.
+"""
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import json
 import os
 import platform
 import time
@@ -17,6 +21,7 @@ from benchmarks import linear_threshold, self_censoring, speed  # noqa: F401 - i
 from benchmarks.registry import TASKS, Row
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
+STORE = Path(__file__).with_name("results.json")
 
 
 def main() -> int:
@@ -27,36 +32,53 @@ def main() -> int:
     unknown = [name for name in chosen.tasks if name not in TASKS]
     if unknown:
         parser.error(f"no task {unknown[0]!r}; there are {', '.join(TASKS)}")
-    report: list[tuple[str, float, list[Row]]] = []
+    missed = 0
     for name in chosen.tasks or TASKS:
         start = time.perf_counter()
         rows = list(TASKS[name](chosen.quick))
-        report.append((name, time.perf_counter() - start, rows))
-        print(f"\n{name} ({report[-1][1]:.0f} s)")
+        seconds = time.perf_counter() - start
+        print(f"\n{name} ({seconds:.0f} s)")
         for row in rows:
-            print(f"  {row.what}: {row.measured}  [{row.target or '-'}] {row.verdict}")
-    if not chosen.tasks and not chosen.quick:
-        RESULTS.write_text(_markdown(report), encoding="utf-8")
-        print(f"\nwritten to {RESULTS.relative_to(Path.cwd())}")
-    missed = sum(row.met is False for _, _, rows in report for row in rows)
+            print(f"  {row.what}: {row.measured}  [{row.target or '-'}] {row.verdict}", flush=True)
+        missed += sum(row.met is False for row in rows)
+        if not chosen.quick:
+            _keep(name, seconds, rows)
     print(f"\n{missed} targets missed" if missed else "\nall targets met")
     return int(missed > 0)
 
 
-def _markdown(report: list[tuple[str, float, list[Row]]]) -> str:
+def _keep(name: str, seconds: float, rows: list[Row]) -> None:
+    """Put a task's figures into the store, and make the page anew."""
+    kept = json.loads(STORE.read_text(encoding="utf-8")) if STORE.exists() else {}
+    kept[name] = {
+        "date": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}",
+        "seconds": round(seconds),
+        "machine": f"{os.cpu_count()} cores, Python {platform.python_version()}, NumPy "
+        f"{np.__version__}, SciPy {scipy.__version__}, halfseen {hs.__version__}",
+        "rows": [[row.what, row.measured, row.target, row.verdict] for row in rows],
+    }
+    ordered = {task: kept[task] for task in TASKS if task in kept}
+    STORE.write_text(json.dumps(ordered, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    RESULTS.write_text(_markdown(ordered), encoding="utf-8")
+
+
+def _markdown(kept: dict[str, dict]) -> str:
     lines = [
         "# Measured",
         "",
-        "Made by `make bench`. Ratios are taken within one run; seconds are for this machine only.",
-        "",
-        f"halfseen {hs.__version__}, Python {platform.python_version()}, NumPy {np.__version__}, "
-        f"SciPy {scipy.__version__}, {os.cpu_count()} cores, "
-        f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}.",
+        "Made by `make bench`, or `make bench BENCH=task` for one of them. Ratios are taken within one run;",
+        "seconds are for the machine named.",
     ]
-    for name, seconds, rows in report:
-        lines += ["", f"## {name} ({seconds:.0f} s)", "", "| what | measured | target | |"]
-        lines += ["|---|---|---|---|"]
-        lines += [f"| {r.what} | {r.measured} | {r.target} | {r.verdict} |" for r in rows]
+    for name, found in kept.items():
+        lines += [
+            "",
+            f"## {name}",
+            "",
+            f"{found['date']}, {found['seconds']} s, {found['machine']}.",
+            "",
+        ]
+        lines += ["| what | measured | target | |", "|---|---|---|---|"]
+        lines += [f"| {' | '.join(row)} |" for row in found["rows"]]
     return "\n".join(lines) + "\n"
 
 

@@ -261,18 +261,12 @@ def missing_descent(
     start = initialize(Table(values, names), beta, initial_rows)
     seed = seed_of(random_state)
     conditionals = Conditionals(unit.covariance, rule, values, names)
-    order = np.concatenate(
-        [
-            keyed_generator(seed, Purpose.ORDER_OF_ROWS, p).permutation(len(values))
-            for p in range(passes)
-        ]
-    )
     solver = MissingDescent(
         conditionals,
         unit,
         start,
         conditionals.feasible_points(start),
-        order,
+        _order_of_rows(len(values), passes, seed),
         check_sampler(sampler),
         _given("strong_convexity", strong_convexity, defaults.strong_convexity),
         _given("projection_radius", projection_radius, defaults.projection_radius),
@@ -296,6 +290,12 @@ def missing_descent(
     gaussian = Gaussian(scale * state.total / state.averaged, known.covariance)
     notes = _notes(solver, iterates)
     return Fit(gaussian, "missing_descent", names, len(values), share, notes, history)
+
+
+def _order_of_rows(n: int, passes: int, seed: int) -> NDArray[np.intp]:
+    """Return every row once in each pass, shuffled: the sample of line 3."""
+    shuffles = (keyed_generator(seed, Purpose.ORDER_OF_ROWS, p) for p in range(passes))
+    return np.concatenate([rng.permutation(n) for rng in shuffles])
 
 
 def _notes(solver: MissingDescent, iterates: Floats) -> tuple[Note, ...]:

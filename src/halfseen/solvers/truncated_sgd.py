@@ -14,7 +14,9 @@ Where this differs from the listing, and why:
   sampled row at a time. That removes half of the noise and costs nothing; ``data_batch`` samples rows.
 * Steps are taken in the metric of the covariance of the sufficient statistics, which is the Hessian of
   the loss at the truth. Whitening the rows alone leaves condition numbers of a thousand.
-* The radius of the domain is computed from α exactly (``solvers.domain``), not up to O(·).
+* The radius of the domain is computed from α exactly (``solvers.domain``), not up to O(·). Points are
+  projected in the metric of the steps up to three dimensions; beyond, by clipping eigenvalues, which
+  ends on the edge too, but not always at its best point.
 * Several draws make one gradient, so that the oracle is asked in batches.
 """
 
