@@ -66,8 +66,8 @@ def _markdown(kept: dict[str, dict]) -> str:
     lines = [
         "# Measured",
         "",
-        "Made by `make bench`, or `make bench BENCH=task` for one of them. Ratios are taken within one run;",
-        "seconds are for the machine named.",
+        "Made by `make bench`, or `make bench BENCH=task` for one of them. Ratios are taken within one",
+        "run; seconds are for the machine named.",
     ]
     for name, found in kept.items():
         lines += [

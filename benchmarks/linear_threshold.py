@@ -182,14 +182,14 @@ def numpy_chain(u, mean, A, c, radius, eta, noise):
 def rejection_against_chains(quick: bool) -> Iterator[Row]:
     """Cost of one draw as the mean moves away from the region."""
     A, c = np.array([[-1.0, 0.0], [0.0, -1.0]]), np.array([-0.5, -0.5])
-    for distance in (0.0, 1.0, 2.0, 3.0):
+    for distance in (0.0, 1.0, 2.0, 2.5):
         region = Region(np.full(2, -distance / np.sqrt(2)), A, c)
         start = region.feasible_point()
         rng = np.random.default_rng(0)
         sampler = Rejection()
         shares = [
             sampler.step(region, sampler.init(region, start, rng), rng)[1].acceptance
-            for _ in range(50 if quick else 400)
+            for _ in range(50 if quick else 200)
         ]
         costs = {}
         for chain in (ProjectedLangevin(), Gibbs()):

@@ -22,6 +22,8 @@ from halfseen.kernels.bivariate import density_and_slope, excess, rectangle_log_
 EDGE_Z = 7.0
 # Where the objective is looked at first; between them the search goes on by Newton's method.
 SCAN_Z = np.array([-EDGE_Z, -4.5, -2.75, -1.75, -1.0, -0.5, 0.0, 0.5, 1.0, 1.75, 2.75, 4.5, EDGE_Z])
+# The scan begins this far from the ends of the list, at |ρ| = 0.94, and goes on where it has to.
+FIRST_SCANNED = 3
 # Signs with which I(ρ) enters the cells (both, first only, second only, neither).
 _CELL_SIGN = np.array([1.0, -1.0, -1.0, 1.0])
 # A mass that is this small next to the terms it is the difference of has lost its digits.
@@ -181,11 +183,20 @@ def solve_correlations(sums, cells, sets):
     pairs = sums.n.size
     rho, flag = np.zeros(pairs), np.zeros(pairs, dtype=np.int64)
     for k in range(pairs):
-        best, lowest = 0, math.inf
-        for s in range(SCAN_Z.size):
+        best, lowest = FIRST_SCANNED, math.inf
+        for s in range(FIRST_SCANNED, SCAN_Z.size - FIRST_SCANNED):
             f, _, _ = objective(math.tanh(SCAN_Z[s]), k, sums, cells, sets, False)
             if f < lowest:
                 best, lowest = s, f
+        # On towards the edge only while the objective falls: masses there are costly.
+        outwards = -1 if best == FIRST_SCANNED else 1
+        while (best <= FIRST_SCANNED or best >= SCAN_Z.size - 1 - FIRST_SCANNED) and (
+            0 <= best + outwards < SCAN_Z.size
+        ):
+            f, _, _ = objective(math.tanh(SCAN_Z[best + outwards]), k, sums, cells, sets, False)
+            if not f < lowest:
+                break
+            best, lowest = best + outwards, f
         low = math.tanh(SCAN_Z[max(best - 1, 0)])
         high = math.tanh(SCAN_Z[min(best + 1, SCAN_Z.size - 1)])
         rho[k], converged = _polish(math.tanh(SCAN_Z[best]), low, high, k, sums, cells, sets)
