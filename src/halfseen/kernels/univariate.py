@@ -144,12 +144,3 @@ def log_masses(a, b):
     for i in range(a.size):
         out[i] = log_mass(a[i], b[i])
     return out
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def draws(a, b, u):
-    """``draw`` for arrays of limits and uniforms."""
-    out = np.empty(a.size)
-    for i in range(a.size):
-        out[i] = draw(a[i], b[i], u[i])
-    return out
