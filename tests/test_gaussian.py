@@ -31,6 +31,15 @@ def test_conditional_density_is_joint_over_marginal(three):
         assert conditional.logpdf([y]) == pytest.approx(joint - marginal, rel=1e-10)
 
 
+def test_conditioning_does_not_mind_units():
+    scale = np.array([1e-9, 1.0, 1e9])
+    R = np.array([[1.0, 0.5, 0.2], [0.5, 1.0, 0.3], [0.2, 0.3, 1.0]])
+    plain = hs.Gaussian(np.zeros(3), R).condition([0, 2], [1.0, 2.0])
+    scaled = hs.Gaussian(np.zeros(3), R * np.outer(scale, scale)).condition([0, 2], [1e-9, 2e9])
+    np.testing.assert_allclose(scaled.mean, plain.mean, rtol=1e-12)
+    np.testing.assert_allclose(scaled.covariance, plain.covariance, rtol=1e-12)
+
+
 def test_sample_has_the_right_moments(three):
     n = 100_000
     Y = three.sample(n, 0)

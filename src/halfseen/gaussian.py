@@ -171,9 +171,12 @@ class Gaussian:
         rest = np.setdiff1d(np.arange(self.dimension), given)
         if rest.size == 0:
             raise InputError("every coordinate is conditioned on; nothing is left to describe.")
-        block = self._covariance[np.ix_(given, given)]
+        # On the scale of correlations, where units cannot spoil the condition of the block.
+        scale, R = self.standard_deviations, self.correlation
+        factor = linalg.cho_factor(R[np.ix_(given, given)], lower=True)
+        gain = linalg.cho_solve(factor, R[np.ix_(given, rest)]).T
+        gain *= scale[rest, None] / scale[given]
         cross = self._covariance[np.ix_(rest, given)]
-        gain = linalg.solve(block, cross.T, assume_a="pos").T
         return Gaussian(
             self._mean[rest] + gain @ (values - self._mean[given]),
             self._covariance[np.ix_(rest, rest)] - gain @ cross.T,

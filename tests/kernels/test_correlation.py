@@ -71,6 +71,17 @@ def test_series_and_corners_are_the_same_function():
         np.testing.assert_allclose(objective(rho, 0, SUMS, CELLS, _series(), True), ref, rtol=1e-8)
 
 
+def test_series_of_far_ends_is_that_of_infinite_ones():
+    from halfseen.missingness.resolve import union_of_intervals
+    from halfseen.solvers.correlations import hermite_coefficients
+
+    near, far = (
+        hermite_coefficients(union_of_intervals(np.array([-0.3]), np.array([end])))
+        for end in (np.inf, 500.0)
+    )
+    np.testing.assert_array_equal(near, far)
+
+
 def test_objective_is_the_formula():
     rho = 0.37
     n, suu, svv, suv = (float(s[0]) for s in SUMS)

@@ -88,6 +88,16 @@ def test_projection_lands_inside_and_leaves_the_inside_alone(rng, k):
         assert domain.on_edge(np.concatenate([nu, pack(T)])[None])[0]
 
 
+def test_points_on_the_edge_are_outside_of_the_barrier():
+    domain = Domain.around(np.eye(2)[None], 0.5)
+    theta = domain.start()
+    theta[0, 2:] = [domain.least[0], 0.0, domain.least[0]]
+    f, g, H = domain.barrier(theta)
+    assert f[0] == np.inf
+    assert np.isfinite(g).all()
+    assert np.isfinite(H).all()
+
+
 def test_domain_is_convex(rng):
     domain = _random_domain(rng, 2)
     points = []

@@ -18,6 +18,8 @@ from halfseen.solvers.columns import Column, Columns, Floats, Integers, Marginal
 # Terms of the Hermite series for sets that are only known as functions: 0.95^256 = 2e-6 bounds what
 # is left out at ρ = 0.95, and a smooth probability has long been zero there.
 SERIES_TERMS = 256
+# Further out φ(z) is below 1e-31, and high Hermite polynomials would overflow.
+SERIES_REACH = 12.0
 # Beyond this many intervals in a set the series is cheaper than a sum over pairs of ends.
 MANY_PIECES = 16
 PAIRS_PER_PIECE = 512
@@ -240,14 +242,14 @@ def hermite_coefficients(seen_set: SetTable, terms: int = SERIES_TERMS) -> Float
         # ∫ h_k φ over (e, f) is (h_{k−1}φ(e) − h_{k−1}φ(f)) / √k; ends at infinity give nothing.
         ends = np.stack([seen_set.lower, seen_set.upper], axis=1).ravel()
         sign = np.tile([1.0, -1.0], seen_set.lower.size)
-        keep = np.isfinite(ends)
+        keep = np.abs(ends) < SERIES_REACH
         z, weight = ends[keep], sign[keep] * np.exp(-0.5 * ends[keep] ** 2 - HALF_LOG_TWO_PI)
         for k, h in zip(range(1, terms), _hermite(z, terms), strict=False):
             out[k] = (weight * h).sum() / np.sqrt(k)
         return out
     z = seen_set.node
     weight = seen_set.weight * np.exp(-0.5 * z**2 - HALF_LOG_TWO_PI)
-    near = np.abs(z) < 12.0
+    near = np.abs(z) < SERIES_REACH
     for k, h in zip(range(terms), _hermite(z[near], terms), strict=False):
         out[k] = (weight[near] * h).sum()
     return out

@@ -25,6 +25,8 @@ Floats = NDArray[np.float64]
 # α is halved before the bounds are taken: the share, mean and covariance that are seen are
 # themselves estimates.
 SHARE_SLACK = 0.5
+# Ratio of eigenvalues below which a matrix cannot be told from a singular one.
+SINGULAR = 1e-14
 # An estimate within this of the edge, relative to the size of the domain, is said to lie on it.
 EDGE_TOLERANCE = 1e-5
 
@@ -116,7 +118,9 @@ class Domain:
         f, g, H = np.zeros(batch), np.zeros((batch, p)), np.zeros((batch, p, p))
         inside = np.ones(batch, dtype=bool)
         for A, slopes in zip(self.matrices(theta), _slopes(k), strict=True):
-            inside &= np.linalg.eigvalsh(A)[:, 0] > 0.0
+            # Closer than rounding is outside: the inverse would be noise.
+            values = np.linalg.eigvalsh(A)
+            inside &= values[:, 0] > SINGULAR * np.abs(values[:, -1])
             safe = np.where(inside[:, None, None], A, np.eye(A.shape[1]))
             # ∂ log det A = tr(A⁻¹ A_m), ∂² log det A = −tr(A⁻¹ A_m A⁻¹ A_n)
             steps = np.einsum("bij,mjk->bmik", np.linalg.inv(safe), slopes)
