@@ -49,7 +49,8 @@ def test_chunks_that_say_too_little_wait_for_more(three):
     with pytest.warns(hs.AssumptionWarning, match=r"50 rows do not determine.*x1 is hidden in all"):
         model.partial_fit(first)
     assert not hasattr(model, "mean_")
-    model.partial_fit(X[50:])
+    with pytest.warns(hs.AssumptionWarning, match="no rule is stated"):
+        model.partial_fit(X[50:])
     assert model.fit_.rows == 200
 
 
@@ -93,3 +94,26 @@ def test_linear_thresholds_take_the_covariance():
     )
     with pytest.raises(hs.InputError, match="needs the covariance"):
         hs.CensoredGaussian(rule).fit(X)
+
+
+def test_limits_with_names_find_their_columns_everywhere():
+    frame = pd.DataFrame(np.random.default_rng(1).normal(size=(300, 3)), columns=list("abc"))
+    frame.loc[frame.a < -0.9, "a"] = np.nan
+    frame.loc[frame.c < -0.3, "c"] = np.nan
+    limits = hs.DetectionLimits({"c": -0.3, "a": -0.9})
+    ref = hs.fit(frame, limits).mean
+    np.testing.assert_allclose(hs.CensoredGaussian(limits).fit(frame).mean_, ref, rtol=1e-12)
+    np.testing.assert_allclose(
+        hs.CensoredGaussian(limits).partial_fit(frame).mean_, ref, rtol=1e-12
+    )
+    assert hs.diagnose(frame, limits).subset == ("a", "c")
+
+
+def test_doubtful_input_is_warned_of_as_by_fit():
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    X[:50, 0] = np.nan
+    with pytest.warns(hs.AssumptionWarning, match="no rule is stated"):
+        hs.CensoredGaussian().fit(X)
+    filled = np.maximum(np.nan_to_num(X, nan=-1.0), -1.0)
+    with pytest.warns(hs.AssumptionWarning, match="exactly on the limit"):
+        hs.CensoredGaussian(hs.DetectionLimits(lower=-1.0)).fit(filled)

@@ -12,9 +12,11 @@ from sklearn.utils.validation import validate_data
 
 from halfseen.data.moments import PairMoments
 from halfseen.errors import AssumptionWarning, InputError, NotIdentifiedError
+from halfseen.missingness import SelfCensoring, everything
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness
 from halfseen.seeds import RandomState
 from halfseen.solvers.fit import fit
+from halfseen.solvers.prepare import read_moments
 from halfseen.solvers.result import Fit
 
 # Methods that see the data through moments alone, which chunks can add to.
@@ -139,10 +141,9 @@ class CensoredGaussian(BaseEstimator):
         return self.method in _STREAMING and (rule is None or uniform)
 
     def _moments_of(self, X: NDArray[np.float64]) -> PairMoments:
-        if self.missingness is not None:
-            self.missingness.check_width(X.shape[1])
-            self.missingness.check(X, self._names())
-        return PairMoments.from_array(X, self._names(), self.n_jobs)
+        rule = SelfCensoring(everything) if self.missingness is None else self.missingness
+        assert isinstance(rule, ColumnwiseMissingness)
+        return read_moments(X, self._names(), rule, self.n_jobs)[0]
 
     def _validated(self, X: Any, reset: bool, fewest: int = 2) -> NDArray[np.float64]:
         return validate_data(

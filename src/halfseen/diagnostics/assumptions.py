@@ -150,7 +150,7 @@ def diagnose(
     table = read_table(X)
     values, names = np.asarray(table.values, dtype=np.float64), table.names
     d = values.shape[1]
-    missingness.check_width(d)
+    missingness = missingness.for_columns(names)
     check_finite(values, names)
     missingness.check(values, names)
     seed = seed_of(random_state)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -61,6 +62,11 @@ class Missingness(ABC):
     @abstractmethod
     def check(self, X: Floats, names: Sequence[str]) -> None:
         """Raise a ``ContradictionError`` if ``X`` shows what the rule would hide."""
+
+    def for_columns(self, names: Sequence[str]) -> Self:
+        """Return the rule for a table with these columns; a rule with names of its own matches them."""
+        self.check_width(len(names))
+        return self
 
     def check_width(self, width: int) -> None:
         """Raise an ``InputError`` unless the rule fits tables of ``width`` columns."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -69,10 +69,10 @@ class DetectionLimits(ColumnwiseMissingness):
         """Whether the limits are given for each cell."""
         return self.lower.ndim == 2
 
-    def aligned(self, names: Sequence[str]) -> DetectionLimits:
+    def for_columns(self, names: Sequence[str]) -> Self:
         """Return the limits in the order of the columns of the data, where they have names."""
         if self.labels is None or self.labels == tuple(names):
-            return self
+            return super().for_columns(names)
         unknown = [label for label in self.labels if label not in names]
         if unknown:
             raise InputError(
@@ -85,7 +85,7 @@ class DetectionLimits(ColumnwiseMissingness):
         def moved(limits: Floats, none: float) -> Floats:
             return np.where(absent, none, limits[..., place])
 
-        return DetectionLimits(moved(self.lower, np.nan), moved(self.upper, np.nan))
+        return type(self)(moved(self.lower, np.nan), moved(self.upper, np.nan))
 
     def _check_rows(self, n: int) -> None:
         if self.varies_by_row and len(self.lower) != n:

@@ -307,11 +307,13 @@ def _notes(solver: MissingDescent, iterates: Floats) -> tuple[Note, ...]:
         notes.append(Note(Status.ON_DOMAIN_EDGE, text))
     # A step 1/(λi) overshoots while it is longer than 1/(largest curvature) = λ_min(Σ).
     steepest = 1.0 / float(np.linalg.eigvalsh(solver.known.covariance)[0])
-    wild = steepest / (solver.strong_convexity * solver.steps)
+    # What counts is the part of the descent that is averaged.
+    left_out = solver.average_from / solver.steps
+    wild = (steepest / (solver.strong_convexity * solver.steps) - left_out) / (1.0 - left_out)
     if wild > MOST_WILD:
         text = (
-            f"Steps overshoot in about {min(wild, 1.0):.0%} of the descent, so its average is off. Use "
-            'more passes, smaller batches, or average="suffix".'
+            f"Steps overshoot in about {min(wild, 1.0):.0%} of those averaged, so the answer is off. "
+            'Use more passes, smaller batches, or average="suffix".'
         )
         notes.append(Note(Status.NOT_CONVERGED, text))
     return tuple(notes)

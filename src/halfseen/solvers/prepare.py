@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,31 +72,36 @@ def prepare(
                 "limits that differ by row need the rows themselves, but moments were passed. "
                 "Call fit with the table."
             )
-        if isinstance(rule, DetectionLimits):
-            rule = rule.aligned(X.names)
-        rule.check_width(X.width)
-        _check_extremes(X, rule)
-        columns = prepare_columns(X, rule)
-        _check_pairs(X)
-        return Prepared(X, columns, rule, None, None)
-    values, names = read_table(X)
-    if isinstance(rule, DetectionLimits):
-        rule = rule.aligned(names)
-    rule.check_width(values.shape[1])
-    moments = PairMoments.from_array(values, names, n_jobs)
-    suspects = _suspect_columns(moments, rule)
-    if suspects.size:
-        _check_values(values, rule, moments.names, suspects)
-    mask = ~np.isnan(values) if rule.varies_by_row else None
+        values, moments, mask = None, X, None
+        rule = rule.for_columns(moments.names)
+        _check_extremes(moments, rule)
+    else:
+        values, names = read_table(X)
+        moments, rule = read_moments(values, names, rule, n_jobs)
+        mask = ~np.isnan(values) if rule.varies_by_row else None
     columns = prepare_columns(moments, rule if integrate else SelfCensoring(everything), mask)
     _check_pairs(moments)
-    _warn_of_habits(values, moments, rule)
     if missingness is None and (np.diag(moments.counts) < moments.rows).any():
         warn(
             "no rule is stated, so hidden cells are taken to be missing at random. If values are "
             "hidden because of what they are, state the rule."
         )
     return Prepared(moments, columns, rule, mask, values)
+
+
+def read_moments(
+    values: NDArray[np.floating],
+    names: Sequence[str],
+    rule: ColumnwiseMissingness,
+    n_jobs: int | None = None,
+) -> tuple[PairMoments, ColumnwiseMissingness]:
+    """Collect moments of a table, check it against the rule, and return the rule for its columns."""
+    rule = rule.for_columns(names)
+    moments = PairMoments.from_array(values, names, n_jobs)
+    for i in _suspect_columns(moments, rule):
+        rule.check_column(values[:, i], int(i), moments.names[i])
+    _warn_of_habits(values, moments, rule)
+    return moments, rule
 
 
 def warn(text: str) -> None:
@@ -153,16 +159,6 @@ def _suspect_columns(moments: PairMoments, rule: ColumnwiseMissingness) -> NDArr
         if isinstance(seen_set, Interval) and moments.counts[i, i] > 0:
             fine[i] = seen_set.contains([moments.smallest[i], moments.largest[i]]).all()
     return np.flatnonzero(~fine & (np.diag(moments.counts) > 0))
-
-
-def _check_values(
-    values: NDArray[np.floating],
-    rule: ColumnwiseMissingness,
-    names: tuple[str, ...],
-    columns: NDArray[np.intp],
-) -> None:
-    for i in columns:
-        rule.check_column(values[:, i], int(i), names[i])
 
 
 def _check_extremes(moments: PairMoments, rule: ColumnwiseMissingness) -> None:
