@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from halfseen.errors import ContradictionError, InputError
+from halfseen.missingness.holes import SEEN, Holes, Scan, gather, whole_line, without_empty_pieces
 from halfseen.missingness.regions import Box, Polyhedra
+from halfseen.missingness.resolve import SetTable, one_interval_each, resolve
 from halfseen.missingness.sets import SeenSet, everything
 
 Floats = NDArray[np.float64]
@@ -58,6 +60,10 @@ class Missingness(ABC):
     @abstractmethod
     def hidden_region(self, X: ArrayLike) -> Box | Polyhedra:
         """Where the hidden cells of ``X`` can be."""
+
+    @abstractmethod
+    def holes(self, X: Floats, scan: Scan) -> Holes:
+        """Return the hidden region as arrays, for the samplers of ``full``."""
 
     @abstractmethod
     def check(self, X: Floats, names: Sequence[str]) -> None:
@@ -127,6 +133,36 @@ class ColumnwiseMissingness(Missingness):
             return everything if shown == everything else ~shown
 
         return Box(np.isnan(X), hidden_set)
+
+    def holes(self, X: Floats, scan: Scan) -> Holes:
+        """Return the complements of the seen-sets of the cells of ``X`` that are NaN, as arrays."""
+        index = np.full(X.shape, SEEN, dtype=np.int32)
+        tables: list[SetTable] = []
+        columns: list[NDArray[np.intp]] = []
+        count = 0
+        for j in range(X.shape[1]):
+            hidden = np.isnan(X[:, j])
+            if not hidden.any():
+                continue
+            rule = self.column_rule(j)
+            if rule.seen_set is not None:
+                shown = resolve(rule.seen_set, scan.centre[j], scan.spread[j], scan.reach[j])
+                # A cell that the rule would show is missing for another reason: it may be anything.
+                table = whole_line() if shown.is_whole_line else shown.complement()
+                index[hidden, j] = count
+            else:
+                assert rule.group is not None
+                used, place = np.unique(rule.group[hidden], return_inverse=True)
+                lower, upper = rule.lower[used].copy(), rule.upper[used].copy()
+                free = np.isinf(lower) & np.isinf(upper)
+                # (∞, ∞) has the whole line as its complement.
+                lower[free] = np.inf
+                table = one_interval_each(lower, upper).complement()
+                index[hidden, j] = count + place
+            tables.append(without_empty_pieces(table))
+            columns.append(np.full(len(table), j))
+            count += len(table)
+        return gather(index, tables, columns)
 
     def check(self, X: Floats, names: Sequence[str]) -> None:
         """Raise a ``ContradictionError`` naming the first seen value outside its own seen-set."""

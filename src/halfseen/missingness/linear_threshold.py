@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from halfseen.checks import finite_vector, whole_number
 from halfseen.errors import ContradictionError, InputError
 from halfseen.missingness.base import Floats, Generator, Missingness
+from halfseen.missingness.holes import SEEN, Holes, Inequalities, Scan, whole_line
 from halfseen.missingness.regions import Polyhedra
+from halfseen.missingness.resolve import SetTable
 
 # Rounding that a seen row may be off by, relative to the terms of its inequality.
 ROUNDING = 1e-9
@@ -171,6 +173,20 @@ class LinearThreshold(Missingness):
         X = np.atleast_2d(np.asarray(X, dtype=float))
         self.check_width(X.shape[1])
         return Polyhedra(self.V, self.b, X)
+
+    def holes(self, X: Floats, scan: Scan) -> Holes:
+        """Return the thresholds as inequalities; on its own a hidden cell may be anything."""
+        hidden = np.isnan(X)
+        d = self.width
+        binding = np.flatnonzero(self.V.any(axis=1))
+        rule = self.normalised()
+        sign = np.where(hidden[:, binding], -1, 1).astype(np.int8)
+        return Holes(
+            np.where(hidden, np.arange(d), SEEN).astype(np.int32),
+            SetTable.join([whole_line()] * d),
+            np.arange(d),
+            Inequalities(rule.V[binding], rule.b[binding], sign, binding),
+        )
 
     def check(self, X: Floats, names: Sequence[str]) -> None:
         """Raise a ``ContradictionError`` for a row whose seen values alone contradict the rule.

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from halfseen.errors import ContradictionError, InputError
 from halfseen.missingness.base import Floats, Generator, Missingness
+from halfseen.missingness.holes import SEEN, Holes, Scan, gather
 from halfseen.missingness.regions import Box
 
 
@@ -74,6 +75,10 @@ class Truncation(Missingness):
             "hidden row cannot be described. State the rule by column (SelfCensoring) if it has "
             "that form."
         )
+
+    def holes(self, X: Floats, scan: Scan) -> Holes:
+        """Nothing is hidden in a row that is there."""
+        return gather(np.full(X.shape, SEEN, dtype=np.int32), [], [])
 
     def check(self, X: Floats, names: Sequence[str]) -> None:
         """Raise a ``ContradictionError`` for a half-seen row or a seen row outside the set."""

@@ -1,0 +1,156 @@
+"""Where every hidden cell of a table can be, as arrays: what the samplers of ``full`` read.
+
+A hidden cell has a set of its own (a union of intervals, or quadrature nodes for a ``Probability``), and
+a row may have linear inequalities that bind its hidden cells together. Every missingness model
+is told in these terms by its method ``holes``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from halfseen.missingness.resolve import SetTable, starts, union_of_intervals
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.intp]
+
+SEEN = -1
+
+
+class Scan(NamedTuple):
+    """Where to look for the pieces of sets that are known as functions, for each column.
+
+    ``centre`` and ``spread`` are those of the seen values, ``reach`` is how far mass can lie, in spreads.
+    """
+
+    centre: Floats
+    spread: Floats
+    reach: Floats
+
+
+@dataclass(frozen=True)
+class Inequalities:
+    """Linear inequalities on whole rows: ``sign · (V @ y) <= sign · b``.
+
+    Attributes
+    ----------
+    V, b : arrays of shape (m, d) and (m,)
+    sign : int8 array of shape (n, m)
+        1 where the inequality holds as stated, -1 where it is reversed, 0 where it is not known.
+    owner : integer array of shape (m,)
+        The coordinate that the inequality shows or hides.
+    """
+
+    V: Floats
+    b: Floats
+    sign: NDArray[np.int8]
+    owner: Integers
+
+    def slack(self, Y: Floats) -> Floats:
+        """How far inside each inequality complete rows are; negative outside."""
+        return self.sign * (self.b - Y @ self.V.T)
+
+
+@dataclass(frozen=True)
+class Holes:
+    """The hidden cells of a table.
+
+    Attributes
+    ----------
+    index : int32 array of shape (n, d)
+        The set that each cell lies in; -1 where it is seen.
+    sets : SetTable
+    set_column : integer array, one for each set
+        The column that a set speaks of.
+    inequalities : Inequalities or None
+    """
+
+    index: NDArray[np.int32]
+    sets: SetTable
+    set_column: Integers
+    inequalities: Inequalities | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the table."""
+        return self.index.shape[0], self.index.shape[1]
+
+    @property
+    def is_convex(self) -> bool:
+        """Whether every hidden region is convex: one interval for each cell."""
+        return self.sets.is_intervals and bool((np.diff(self.sets.start) <= 1).all())
+
+    def take(self, rows: NDArray[np.intp] | slice) -> Holes:
+        """Return the holes of some of the rows."""
+        bound = self.inequalities
+        if bound is not None:
+            bound = replace(bound, sign=bound.sign[rows])
+        return replace(self, index=np.ascontiguousarray(self.index[rows]), inequalities=bound)
+
+    def standardised(self, centre: Floats, scale: Floats) -> Holes:
+        """Return the same holes in units ``(y - centre) / scale`` of each column."""
+        pieces = np.repeat(self.set_column, np.diff(self.sets.start))
+        nodes = np.repeat(self.set_column, np.diff(self.sets.node_start))
+        sets = replace(
+            self.sets,
+            lower=(self.sets.lower - centre[pieces]) / scale[pieces],
+            upper=(self.sets.upper - centre[pieces]) / scale[pieces],
+            node=(self.sets.node - centre[nodes]) / scale[nodes],
+            weight=self.sets.weight / scale[nodes],
+            hidden_weight=self.sets.hidden_weight / scale[nodes],
+        )
+        bound = self.inequalities
+        if bound is not None:
+            V = bound.V * scale
+            size = np.abs(V).max(axis=1, initial=0.0)
+            size[size == 0.0] = 1.0
+            bound = replace(
+                bound, V=V / size[:, None], b=(bound.b - bound.V @ centre) / size
+            )
+        return replace(self, sets=sets, inequalities=bound)
+
+    def with_missing_at_random(self, mask: NDArray[np.bool_]) -> Holes:
+        """Return the holes when the cells of ``mask`` are hidden for no modelled reason."""
+        if not mask.any():
+            return self
+        d = self.index.shape[1]
+        count = len(self.sets)
+        index = np.where(mask, np.int32(count) + np.arange(d, dtype=np.int32), self.index)
+        lines = [whole_line()] * d
+        bound = self.inequalities
+        if bound is not None:
+            sign = np.where(mask[:, bound.owner], np.int8(0), bound.sign)
+            bound = replace(bound, sign=sign)
+        return Holes(
+            index.astype(np.int32),
+            SetTable.join([self.sets, *lines]),
+            np.concatenate([self.set_column, np.arange(d)]),
+            bound,
+        )
+
+
+def whole_line() -> SetTable:
+    """Return the set of a cell that may be anything."""
+    return union_of_intervals(np.array([-np.inf]), np.array([np.inf]))
+
+
+def without_empty_pieces(sets: SetTable) -> SetTable:
+    """Return the same sets, without intervals that hold nothing."""
+    keep = sets.lower < sets.upper
+    owner = np.repeat(np.arange(len(sets)), np.diff(sets.start))
+    sizes = np.bincount(owner[keep], minlength=len(sets))
+    return replace(sets, start=starts(sizes), lower=sets.lower[keep], upper=sets.upper[keep])
+
+
+def gather(
+    index: NDArray[np.int32], tables: Sequence[SetTable], columns: Sequence[Integers]
+) -> Holes:
+    """Put sets that were made column by column together."""
+    if not tables:
+        return Holes(index, SetTable.join([whole_line()]), np.zeros(1, dtype=np.intp))
+    return Holes(index, SetTable.join(tables), np.concatenate(columns).astype(np.intp))
