@@ -23,6 +23,7 @@ LEVELS = {
 SAME_LEVEL = {
     ("files", "errors"), ("checks", "errors"),
     ("seeds", "errors"), ("parallel", "errors"), ("gaussian", "errors"),
+    ("data", "missingness"),
     ("gaussian", "files"), ("gaussian", "parallel"), ("metrics", "errors"), ("metrics", "gaussian"),
 }  # fmt: skip
 FILES = sorted(SOURCE.rglob("*.py"))

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from halfseen import metrics, planning, samplers, solvers
-from halfseen.data import PairMoments
+from halfseen.data import IntervalData, PairMoments
 from halfseen.diagnostics import diagnose
 from halfseen.errors import (
     ApproximationWarning,
@@ -18,12 +18,14 @@ from halfseen.errors import (
 )
 from halfseen.gaussian import Gaussian
 from halfseen.missingness import (
+    Combined,
     DetectionLimits,
     Interval,
     LinearThreshold,
     Predicate,
     Probability,
     SelfCensoring,
+    SelfSelection,
     Truncation,
     Union,
     at_least,
@@ -43,6 +45,7 @@ __all__ = [
     "ApproximationWarning",
     "AssumptionWarning",
     "CensoredGaussian",
+    "Combined",
     "ContradictionError",
     "ConvergenceWarning",
     "DetectionLimits",
@@ -52,6 +55,7 @@ __all__ = [
     "HalfseenWarning",
     "InputError",
     "Interval",
+    "IntervalData",
     "LinearThreshold",
     "NotIdentifiedError",
     "PairMoments",
@@ -59,6 +63,7 @@ __all__ = [
     "Probability",
     "RarelyHitError",
     "SelfCensoring",
+    "SelfSelection",
     "Status",
     "Truncation",
     "Union",

@@ -38,6 +38,11 @@ class Purpose(enum.IntEnum):
     MISSING_DESCENT = 5
     ORDER_OF_ROWS = 6
     DIAGNOSE = 7
+    FULL = 8
+    INFORMATION = 9
+    LIKELIHOOD = 10
+    IMPUTATION = 11
+    BOOTSTRAP = 12
 
 
 def keyed_generator(seed: int, purpose: Purpose, *place: int) -> np.random.Generator:

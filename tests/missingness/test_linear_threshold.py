@@ -96,3 +96,15 @@ def test_rows_that_contradict_through_seen_values_are_named():
         rule.check(np.array([[0.4, np.nan]]), names)
     with pytest.raises(hs.ContradictionError, match=r"column a: the value is hidden"):
         rule.check(np.array([[np.nan, np.nan]]), names)
+
+
+def test_cells_missing_at_random_are_not_held_against_the_threshold():
+    rule = hs.LinearThreshold([[0, 0], [1, 0]], [0, 0.5])
+    X = np.array([[0.4, np.nan], [np.nan, np.nan], [0.7, np.nan]])
+    mask = np.array([[False, True], [True, False], [False, False]])
+    rule.check(X, ("a", "b"), mask)
+    mask[0, 1] = False
+    with pytest.raises(hs.ContradictionError, match=r"row 0, column b: .*\(1 such rows\)"):
+        rule.check(X, ("a", "b"), mask)
+    with pytest.raises(hs.ContradictionError, match=r"row 0, column b: the value is seen"):
+        rule.check(np.array([[0.6, 1.0]]), ("a", "b"), np.array([[False, True]]))

@@ -26,6 +26,7 @@ def read_table(X: Any, given: Sequence[str] | None = None, fewest_rows: int = 2)
     """
     if isinstance(X, Table):
         return X
+    _refuse_intervals(X)
     array, names = _array_of(X)
     if array.ndim != 2:
         hint = "; reshape a single column with X.reshape(-1, 1)" if array.ndim == 1 else ""
@@ -55,6 +56,17 @@ def check_finite(values: NDArray[np.floating], names: Sequence[str]) -> None:
         raise InputError(
             f"row {row}, column {names[column]}: the value is {values[row, column]}; values must be "
             "finite, and NaN where they are hidden. Input X contains infinity."
+        )
+
+
+def _refuse_intervals(X: Any) -> None:
+    # IntervalData is built on tables, so it cannot be imported above.
+    from halfseen.data.interval_data import IntervalData
+
+    if isinstance(X, IntervalData):
+        raise InputError(
+            "a table of values is needed here; got IntervalData. Its attribute values has the seen "
+            "values, with NaN elsewhere, but the intervals are lost with it."
         )
 
 

@@ -264,3 +264,41 @@ def gibbs_chain(u, mean, A, c, D, uniforms):
                     slack[i] -= along[i, d] * step
                 for j in range(k):
                     u[j] += directions[d, j] * step
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def relax_rows(Y, hidden, V, b, sign, lower, upper, margin, sweeps, failed):
+    """Move the hidden cells of each row of Y, in place, to where its inequalities hold.
+
+    Inequality i of row r is ``sign[r, i] · (V[i] @ y) <= sign[r, i] · b[i]``, or nothing where the sign is 0; cells
+    stay between ``lower`` and ``upper``. ``failed`` marks the rows that did not get there.
+    """
+    m, d = V.shape
+    for r in range(Y.shape[0]):
+        failed[r] = True
+        for _ in range(sweeps):
+            moved = False
+            for i in range(m):
+                if sign[r, i] == 0:
+                    continue
+                value, norm = -b[i], 0.0
+                for j in range(d):
+                    value += V[i, j] * Y[r, j]
+                    if hidden[r, j]:
+                        norm += V[i, j] * V[i, j]
+                length = math.sqrt(norm)
+                if length == 0.0:
+                    continue
+                outside = sign[r, i] * value / length + margin
+                if outside > 1e-3 * margin:
+                    moved = True
+                    for j in range(d):
+                        if hidden[r, j]:
+                            Y[r, j] -= outside * sign[r, i] * V[i, j] / length
+            for j in range(d):
+                if hidden[r, j] and not lower[r, j] <= Y[r, j] <= upper[r, j]:
+                    moved = True
+                    Y[r, j] = min(max(Y[r, j], lower[r, j]), upper[r, j])
+            if not moved:
+                failed[r] = False
+                break

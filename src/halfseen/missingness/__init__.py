@@ -1,10 +1,12 @@
 """What hides a value: sets in which it is shown, and models of whole rows."""
 
 from halfseen.missingness.base import ColumnRule, Missingness
+from halfseen.missingness.combined import Combined
 from halfseen.missingness.detection_limits import DetectionLimits
 from halfseen.missingness.linear_threshold import LinearThreshold
-from halfseen.missingness.regions import Box, Polyhedra
+from halfseen.missingness.regions import Box, Parts, Polyhedra
 from halfseen.missingness.self_censoring import SelfCensoring
+from halfseen.missingness.self_selection import SelfSelection
 from halfseen.missingness.sets import (
     Interval,
     Predicate,
@@ -21,15 +23,18 @@ from halfseen.missingness.truncation import Truncation
 __all__ = [
     "Box",
     "ColumnRule",
+    "Combined",
     "DetectionLimits",
     "Interval",
     "LinearThreshold",
     "Missingness",
+    "Parts",
     "Polyhedra",
     "Predicate",
     "Probability",
     "SeenSet",
     "SelfCensoring",
+    "SelfSelection",
     "Truncation",
     "Union",
     "at_least",

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from halfseen.errors import ContradictionError, InputError
 from halfseen.missingness.holes import SEEN, Holes, Scan, gather, whole_line, without_empty_pieces
-from halfseen.missingness.regions import Box, Polyhedra
+from halfseen.missingness.regions import Box, Region
 from halfseen.missingness.resolve import SetTable, one_interval_each, resolve
 from halfseen.missingness.sets import SeenSet, everything
 
@@ -58,16 +58,31 @@ class Missingness(ABC):
         """Mask of the coordinates of ``Y`` that are shown."""
 
     @abstractmethod
-    def hidden_region(self, X: ArrayLike) -> Box | Polyhedra:
+    def hidden_region(self, X: ArrayLike) -> Region:
         """Where the hidden cells of ``X`` can be."""
 
     @abstractmethod
-    def holes(self, X: Floats, scan: Scan) -> Holes:
+    def holes(self, X: NDArray[np.floating], scan: Scan) -> Holes:
         """Return the hidden region as arrays, for the samplers of ``full``."""
 
     @abstractmethod
-    def check(self, X: Floats, names: Sequence[str]) -> None:
-        """Raise a ``ContradictionError`` if ``X`` shows what the rule would hide."""
+    def check(
+        self,
+        X: NDArray[np.floating],
+        names: Sequence[str],
+        at_random: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """Raise a ``ContradictionError`` if ``X`` shows what the rule would hide.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            NaN where hidden.
+        names : sequence of str
+            Names of the columns.
+        at_random : boolean array of shape (n, d), optional
+            Cells that are missing for no modelled reason: that they are hidden contradicts nothing.
+        """
 
     def for_columns(self, names: Sequence[str]) -> Self:
         """Return the rule for a table with these columns; a rule with names of its own matches them."""
@@ -134,7 +149,7 @@ class ColumnwiseMissingness(Missingness):
 
         return Box(np.isnan(X), hidden_set)
 
-    def holes(self, X: Floats, scan: Scan) -> Holes:
+    def holes(self, X: NDArray[np.floating], scan: Scan) -> Holes:
         """Return the complements of the seen-sets of the cells of ``X`` that are NaN, as arrays."""
         index = np.full(X.shape, SEEN, dtype=np.int32)
         tables: list[SetTable] = []
@@ -164,8 +179,16 @@ class ColumnwiseMissingness(Missingness):
             count += len(table)
         return gather(index, tables, columns)
 
-    def check(self, X: Floats, names: Sequence[str]) -> None:
-        """Raise a ``ContradictionError`` naming the first seen value outside its own seen-set."""
+    def check(
+        self,
+        X: NDArray[np.floating],
+        names: Sequence[str],
+        at_random: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """Raise a ``ContradictionError`` naming the first seen value outside its own seen-set.
+
+        A hidden cell contradicts nothing here, so ``at_random`` changes nothing.
+        """
         for column in range(X.shape[1]):
             self.check_column(X[:, column], column, names[column])
 

@@ -25,7 +25,8 @@ SEEN = -1
 class Scan(NamedTuple):
     """Where to look for the pieces of sets that are known as functions, for each column.
 
-    ``centre`` and ``spread`` are those of the seen values, ``reach`` is how far mass can lie, in spreads.
+    ``centre`` and ``spread`` are those of the seen values, ``reach`` is how far mass can lie, in
+    spreads.
     """
 
     centre: Floats
@@ -109,9 +110,7 @@ class Holes:
             V = bound.V * scale
             size = np.abs(V).max(axis=1, initial=0.0)
             size[size == 0.0] = 1.0
-            bound = replace(
-                bound, V=V / size[:, None], b=(bound.b - bound.V @ centre) / size
-            )
+            bound = replace(bound, V=V / size[:, None], b=(bound.b - bound.V @ centre) / size)
         return replace(self, sets=sets, inequalities=bound)
 
     def with_missing_at_random(self, mask: NDArray[np.bool_]) -> Holes:
@@ -150,7 +149,8 @@ def without_empty_pieces(sets: SetTable) -> SetTable:
 def gather(
     index: NDArray[np.int32], tables: Sequence[SetTable], columns: Sequence[Integers]
 ) -> Holes:
-    """Put sets that were made column by column together."""
-    if not tables:
+    """Put sets that were made one table after the other together."""
+    if not any(map(len, tables)):
+        # Kernels want a set to look at, even where no cell lies in it.
         return Holes(index, SetTable.join([whole_line()]), np.zeros(1, dtype=np.intp))
     return Holes(index, SetTable.join(tables), np.concatenate(columns).astype(np.intp))

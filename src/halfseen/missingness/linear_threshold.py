@@ -174,7 +174,7 @@ class LinearThreshold(Missingness):
         self.check_width(X.shape[1])
         return Polyhedra(self.V, self.b, X)
 
-    def holes(self, X: Floats, scan: Scan) -> Holes:
+    def holes(self, X: NDArray[np.floating], scan: Scan) -> Holes:
         """Return the thresholds as inequalities; on its own a hidden cell may be anything."""
         hidden = np.isnan(X)
         d = self.width
@@ -188,11 +188,17 @@ class LinearThreshold(Missingness):
             Inequalities(rule.V[binding], rule.b[binding], sign, binding),
         )
 
-    def check(self, X: Floats, names: Sequence[str]) -> None:
+    def check(
+        self,
+        X: NDArray[np.floating],
+        names: Sequence[str],
+        at_random: NDArray[np.bool_] | None = None,
+    ) -> None:
         """Raise a ``ContradictionError`` for a row whose seen values alone contradict the rule.
 
         Rows that contradict it through their hidden values are found when a solver looks for a
-        feasible point.
+        feasible point. Cells in ``at_random`` were not hidden by their threshold, so it is not held
+        against them.
         """
         hidden = np.isnan(X)
         known = np.where(hidden, 0.0, X)
@@ -203,6 +209,8 @@ class LinearThreshold(Missingness):
         wrong_seen = settled & ~hidden & (value > self.b + ROUNDING * size)
         wrong_hidden = settled & hidden & (value < self.b - ROUNDING * size)
         wrong_hidden |= hidden & self.always_seen
+        if at_random is not None:
+            wrong_hidden &= ~at_random
         for wrong, found, other in (
             (wrong_seen, "seen", "hidden"),
             (wrong_hidden, "hidden", "seen"),

@@ -81,3 +81,34 @@ class Polyhedra:
         if Y.shape != self.X.shape:
             raise InputError(f"complete rows of shape {self.X.shape} are needed; got {Y.shape}.")
         return ((self.b >= Y @ self.V.T) == ~self.hidden).all(axis=1)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A region for each of several sets of columns; columns in none of them may be anything.
+
+    Attributes
+    ----------
+    hidden : boolean array of shape (n, d)
+        The cells that the region speaks of.
+    parts : tuple of (columns, region)
+        Columns of the table, and the region of the table that they form.
+    """
+
+    hidden: NDArray[np.bool_]
+    parts: tuple[tuple[NDArray[np.intp], Box | Polyhedra | Parts], ...]
+
+    def contains(self, Y: ArrayLike) -> NDArray[np.bool_]:
+        """Whether each complete row of ``Y`` lies in the region of every part."""
+        Y = np.asarray(Y, dtype=float)
+        if Y.shape != self.hidden.shape:
+            raise InputError(
+                f"complete rows of shape {self.hidden.shape} are needed; got {Y.shape}."
+            )
+        inside = np.ones(len(Y), dtype=bool)
+        for columns, region in self.parts:
+            inside &= region.contains(Y[:, columns])
+        return inside
+
+
+Region = Box | Polyhedra | Parts

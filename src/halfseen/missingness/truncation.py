@@ -76,12 +76,20 @@ class Truncation(Missingness):
             "that form."
         )
 
-    def holes(self, X: Floats, scan: Scan) -> Holes:
+    def holes(self, X: NDArray[np.floating], scan: Scan) -> Holes:
         """Nothing is hidden in a row that is there."""
         return gather(np.full(X.shape, SEEN, dtype=np.int32), [], [])
 
-    def check(self, X: Floats, names: Sequence[str]) -> None:
-        """Raise a ``ContradictionError`` for a half-seen row or a seen row outside the set."""
+    def check(
+        self,
+        X: NDArray[np.floating],
+        names: Sequence[str],
+        at_random: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """Raise a ``ContradictionError`` for a half-seen row or a seen row outside the set.
+
+        A row with cells missing at random is half-seen too: it cannot be shown to be in the set.
+        """
         hidden = np.isnan(X)
         whole = ~hidden.any(axis=1)
         partly = ~whole & ~hidden.all(axis=1)
@@ -93,7 +101,7 @@ class Truncation(Missingness):
                 "whole or not at all. Use SelfCensoring or DetectionLimits for cells."
             )
         rows = np.flatnonzero(whole)
-        outside = rows[~self.contains(X[rows])] if rows.size else rows
+        outside = rows[~self.contains(X[rows].astype(float))] if rows.size else rows
         if outside.size:
             row = int(outside[0])
             raise ContradictionError(

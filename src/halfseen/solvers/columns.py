@@ -94,9 +94,9 @@ def prepare_columns(
     ``mask`` says which cells are seen; it is needed only where limits differ by row.
     """
     counts = np.diag(moments.counts)
-    _check_columns(moments, counts)
+    check_columns(moments, counts)
     mean, spread = moments.means(), moments.deviations()
-    _check_spreads(moments.names, mean, spread)
+    check_spreads(moments.names, mean, spread)
     share = counts / moments.rows
     slack = SHARE_SLACK * share
     reach = (mean_reach(slack) + FAR) / np.sqrt(least_variance(slack))
@@ -140,7 +140,7 @@ def _column_by_groups(
     return Column(sets, seen, hidden, rule.group, ignorable)
 
 
-def _check_columns(moments: PairMoments, counts: Floats) -> None:
+def check_columns(moments: PairMoments, counts: Floats) -> None:
     for i, name in enumerate(moments.names):
         if counts[i] == 0:
             raise NotIdentifiedError(
@@ -160,7 +160,7 @@ def _check_columns(moments: PairMoments, counts: Floats) -> None:
             )
 
 
-def _check_spreads(names: tuple[str, ...], mean: Floats, spread: Floats) -> None:
+def check_spreads(names: tuple[str, ...], mean: Floats, spread: Floats) -> None:
     for i, name in enumerate(names):
         if not SMALLEST_SPREAD < spread[i] < LARGEST_SPREAD:
             raise InputError(

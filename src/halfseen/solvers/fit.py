@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from halfseen.data.interval_data import IntervalData
 from halfseen.data.moments import PairMoments
 from halfseen.data.table import read_table
 from halfseen.errors import ConvergenceWarning, InputError
@@ -18,6 +19,7 @@ from halfseen.missingness.base import ColumnwiseMissingness, Missingness
 from halfseen.missingness.linear_threshold import LinearThreshold
 from halfseen.missingness.truncation import Truncation
 from halfseen.seeds import RandomState
+from halfseen.solvers.full import full
 from halfseen.solvers.missing_descent import missing_descent
 from halfseen.solvers.pairwise import pairwise
 from halfseen.solvers.result import Fit, Status
@@ -27,13 +29,15 @@ from halfseen.solvers.truncation_psgd import truncation_psgd
 
 # Which solvers each kind of rule allows, the highest rung first: "auto" takes that one.
 _COLUMNWISE: dict[str, Callable[..., Fit]] = {
+    "full": full,
     "pairwise": pairwise,
     "truncation": truncation,
     "truncation_psgd": truncation_psgd,
 }
 _WHOLE_ROWS: dict[str, Callable[..., Fit]] = {"truncated_sgd": truncated_sgd}
-_THRESHOLDS: dict[str, Callable[..., Fit]] = {"missing_descent": missing_descent}
-METHODS = ("auto", *_COLUMNWISE, *_WHOLE_ROWS, *_THRESHOLDS)
+_THRESHOLDS: dict[str, Callable[..., Fit]] = {"full": full, "missing_descent": missing_descent}
+_ANY: dict[str, Callable[..., Fit]] = {"full": full}
+METHODS = tuple(dict.fromkeys(("auto", *_COLUMNWISE, *_WHOLE_ROWS, *_THRESHOLDS)))
 
 
 def fit(
@@ -94,7 +98,7 @@ def fit(
             "missingness must be a rule such as SelfCensoring(...), DetectionLimits(...) or "
             f"Truncation(...); got {missingness!r}."
         )
-    solver = _choose(method, missingness)
+    solver = _choose(method, missingness, X)
     name = solver.__name__
     allowed = inspect.signature(solver).parameters
     shared = {"random_state": random_state, "progress": progress, "n_jobs": n_jobs}
@@ -106,7 +110,9 @@ def fit(
             raise InputError(
                 f"method {name!r} does not take the option {option!r}; it takes {', '.join(known)}."
             )
-    if not isinstance(X, PairMoments):
+    if isinstance(X, IntervalData):
+        X = X if names is None else IntervalData(X.lower, X.upper, names)
+    elif not isinstance(X, PairMoments):
         X = read_table(X, names)
     elif isinstance(missingness, Truncation | LinearThreshold):
         raise InputError(
@@ -122,24 +128,33 @@ def fit(
     return result
 
 
-def _choose(method: str, missingness: Missingness | None) -> Callable[..., Fit]:
+def _choose(method: str, missingness: Missingness | None, X: Any) -> Callable[..., Fit]:
     if method not in METHODS:
         raise InputError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
     if isinstance(missingness, Truncation):
         allowed = _WHOLE_ROWS
     elif isinstance(missingness, LinearThreshold):
         allowed = _THRESHOLDS
+    elif isinstance(X, IntervalData):
+        allowed = _ANY
     elif missingness is None or isinstance(missingness, ColumnwiseMissingness):
         allowed = _COLUMNWISE
+        if isinstance(X, PairMoments):
+            # Moments of seen values are all that is left of the table.
+            allowed = {name: solver for name, solver in allowed.items() if solver is not full}
     else:
-        raise InputError(f"no method here handles a rule of type {type(missingness).__name__}.")
+        allowed = _ANY
     if method == "auto":
-        # With no rule stated, who is hidden says nothing.
-        return truncation if missingness is None else next(iter(allowed.values()))
+        if isinstance(X, PairMoments) and missingness is None:
+            # With no rule stated, who is hidden says nothing.
+            return truncation
+        return next(iter(allowed.values()))
     if method not in allowed:
-        raise InputError(
-            f"method {method!r} does not fit "
-            f"{'data without a rule' if missingness is None else type(missingness).__name__}; choose "
-            f"{' or '.join(allowed)}."
-        )
+        if isinstance(X, IntervalData):
+            what = "IntervalData"
+        elif isinstance(X, PairMoments):
+            what = "moments"
+        else:
+            what = "data without a rule" if missingness is None else type(missingness).__name__
+        raise InputError(f"method {method!r} does not fit {what}; choose {' or '.join(allowed)}.")
     return allowed[method]

@@ -7,18 +7,28 @@ import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.gaussian import Gaussian
+from halfseen.missingness.base import Missingness
+from halfseen.solvers.inference.uncertainty import Intervals, StandardErrors
 
 
 class Status(enum.Enum):
     """How a fit ended, from best to worst. The value is a sentence for people."""
 
     CONVERGED = "The solver settled on an answer inside its domain."
+    NO_GLOBAL_GUARANTEE = (
+        "The likeliest of several starts was followed to its end, but the likelihood of a covariance "
+        "under linear thresholds may have more than one peak: no theorem says that this is the highest."
+    )
+    REGULARISED = (
+        "There are no more rows than columns, so correlations were pulled towards zero to make the "
+        "covariance usable."
+    )
     PROJECTED = (
         "The pairs did not fit together to a positive definite covariance; the nearest one was "
         "taken. More rows would help."
@@ -27,10 +37,17 @@ class Status(enum.Enum):
         "Some pairs of columns are seen together in so few rows that their correlation is hardly "
         "known."
     )
+    WEAKLY_IDENTIFIED = (
+        "Some parameters are hardly determined by what is seen; their standard errors say how little."
+    )
     ON_DOMAIN_EDGE = (
         "Part of the estimate lies on the edge of the domain that the seen share allows: the data "
         "do not determine it. Check the limits and their units, and look for columns that repeat "
         "each other; more rows would help."
+    )
+    CHAINS_DISAGREE = (
+        "Two chains that started at different ends of the hidden sets did not come to the same answer: "
+        "hidden values may move too rarely from one end to the other."
     )
     NOT_CONVERGED = "The solver stopped at its limit of steps before its objective settled."
 
@@ -46,6 +63,28 @@ class Note:
 
     status: Status
     text: str
+
+
+class MonteCarloErrors(NamedTuple):
+    """Standard errors that sampling adds, of the mean and of the covariance."""
+
+    mean: NDArray[np.float64]
+    covariance: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """What a fit came from, as it was given to the solver.
+
+    The table is not copied: imputations of a table that was changed since are those of the changed one.
+    """
+
+    X: Any
+    missingness: Missingness | None
+    missing_at_random: Any
+    seed: int
+    n_jobs: int | None
+    options: Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +109,16 @@ class Fit:
         Share of the cells of each column that are seen.
     history : mapping
         What the solver recorded on its way.
+    source : Source or None
+        The table that was fitted and the rule behind it, which imputation and likelihood need.
+    uncertainty : StandardErrors or None
+        Where the method gives them; ``standard_errors`` explains where it does not.
+    monte_carlo_errors : MonteCarloErrors or None
+        What sampling adds to the error, where the method samples.
+    parameters : int
+        Number of free parameters.
+    precision : array of shape (d, d) or None
+        The sparse precision matrix, with its zeros, where one was asked for.
     """
 
     gaussian: Gaussian
@@ -79,6 +128,11 @@ class Fit:
     seen_share: NDArray[np.float64]
     notes: tuple[Note, ...] = ()
     history: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    source: Source | None = None
+    uncertainty: StandardErrors | None = None
+    monte_carlo_errors: MonteCarloErrors | None = None
+    parameters: int | None = None
+    precision: NDArray[np.float64] | None = None
 
     @property
     def status(self) -> Status:

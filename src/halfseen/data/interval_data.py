@@ -1,0 +1,284 @@
+"""Tables that say of each cell in which interval it lies: the common currency of real data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from halfseen.data.table import check_finite, read_table
+from halfseen.errors import InputError
+from halfseen.missingness.base import Missingness
+from halfseen.missingness.holes import SEEN, Holes, Scan, gather
+from halfseen.missingness.regions import Box
+from halfseen.missingness.resolve import one_interval_each
+
+Floats = NDArray[np.float64]
+
+# How far from the seen values, in their spreads, the ends of a ``Predicate`` are looked for. Beyond
+# it the set is taken to go on as it was.
+REACH = 100.0
+# How a table may say on which side a hidden cell lies; the last ones say nothing.
+SIDES = {"<": -1, "-1": -1, "-1.0": -1, ">": 1, "1": 1, "1.0": 1, "+1": 1} | dict.fromkeys(
+    ("", "0", "0.0", "nan", "None", "<NA>"), 0
+)
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class IntervalData:
+    """A table of intervals: each cell lies between its ``lower`` and its ``upper``.
+
+    ==================  =========================
+    ``lower == upper``  a seen value
+    ``(-inf, c)``       below a detection limit c
+    ``(c, inf)``        saturated above c
+    ``(a, b)``          between a and b
+    ``(-inf, inf)``     missing at random
+    ==================  =========================
+
+    NaN in ``lower`` means -inf and NaN in ``upper`` means +inf, as in R's
+    ``Surv(lower, upper, type="interval2")``.
+
+    Parameters
+    ----------
+    lower, upper : array-like of shape (n, d), or data frames
+    names : sequence of str, optional
+        Names of the columns; those of the data frames otherwise.
+
+    Examples
+    --------
+    >>> import numpy as np, halfseen as hs
+    >>> data = hs.IntervalData(lower=[[1.0, np.nan], [2.0, 3.0]], upper=[[1.0, 0.5], [np.nan, 4.0]])
+    >>> data
+    IntervalData(2 rows, 2 columns; cells: 1 seen, 1 below, 1 above, 1 between)
+    >>> data.values
+    array([[ 1., nan],
+           [nan, nan]])
+    """
+
+    lower: Floats
+    upper: Floats
+    names: tuple[str, ...]
+
+    def __init__(self, lower: Any, upper: Any, names: Sequence[str] | None = None) -> None:
+        low = read_table(lower, names, fewest_rows=0)
+        high = read_table(upper, names, fewest_rows=0)
+        if low.values.shape != high.values.shape:
+            raise InputError(
+                f"lower and upper must have the same shape; got {low.values.shape} and "
+                f"{high.values.shape}."
+            )
+        if names is None and _has_names(lower) and _has_names(upper) and low.names != high.names:
+            wrong = next(p for p in zip(low.names, high.names, strict=True) if p[0] != p[1])
+            raise InputError(
+                "lower and upper must have the same columns in the same order: "
+                f"{wrong[0]} stands where upper has {wrong[1]}."
+            )
+        known = high.names if names is None and not _has_names(lower) else low.names
+        a = np.where(np.isnan(low.values), -np.inf, low.values).astype(np.float64)
+        b = np.where(np.isnan(high.values), np.inf, high.values).astype(np.float64)
+        _check_intervals(a, b, known)
+        for ends in (a, b):
+            ends.flags.writeable = False
+        object.__setattr__(self, "lower", a)
+        object.__setattr__(self, "upper", b)
+        object.__setattr__(self, "names", known)
+
+    @classmethod
+    def from_table(
+        cls, X: Any, missingness: Missingness, side: ArrayLike | None = None
+    ) -> IntervalData:
+        """Read a table with NaN where hidden, and the rule that hid the values.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or a data frame
+        missingness : Missingness
+            A rule that leaves an interval for each hidden cell, such as ``DetectionLimits``.
+        side : array-like of shape (n, d), optional
+            "<" or -1 where a hidden cell lies below its limit, ">" or 1 where it lies above. Needed
+            where a rule hides on both sides; empty, 0 or NaN elsewhere. What it says of seen cells
+            is not read.
+
+        Examples
+        --------
+        >>> import numpy as np, halfseen as hs
+        >>> rule = hs.DetectionLimits(lower=0, upper=9)
+        >>> X = [[1.0, np.nan], [np.nan, 2.0]]
+        >>> data = hs.IntervalData.from_table(X, rule, side=[["", ">"], ["<", ""]])
+        >>> data.lower
+        array([[  1.,   9.],
+               [-inf,   2.]])
+        """
+        if not isinstance(missingness, Missingness):
+            raise InputError(
+                f"missingness must be a rule such as DetectionLimits(...); got {missingness!r}."
+            )
+        table = read_table(X, fewest_rows=0)
+        values, names = table.values.astype(np.float64), table.names
+        check_finite(values, names)
+        rule = missingness.for_columns(names)
+        # As they were read: float32 may have been rounded across a limit, and the check knows it.
+        rule.check(table.values, names)
+        if not isinstance(rule.hidden_region(values), Box):
+            raise InputError(
+                f"{type(rule).__name__} binds the hidden cells of a row together, so that they have no "
+                "intervals of their own. Pass the table and the rule as they are."
+            )
+        lower, upper = values.copy(), values.copy()
+        hidden = np.isnan(values)
+        holes = rule.holes(values, _scan(values))
+        ends = _one_piece(holes, hidden, _sides(side, hidden, names), names)
+        lower[hidden], upper[hidden] = ends
+        return cls(lower, upper, names)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.lower.shape[0], self.lower.shape[1]
+
+    @property
+    def seen(self) -> NDArray[np.bool_]:
+        """Mask of the cells whose value is known."""
+        return self.lower == self.upper
+
+    @property
+    def at_random(self) -> NDArray[np.bool_]:
+        """Mask of the cells of which nothing is known."""
+        return np.isneginf(self.lower) & np.isposinf(self.upper)
+
+    @property
+    def values(self) -> Floats:
+        """The seen values; NaN elsewhere."""
+        return np.where(self.seen, self.lower, np.nan)
+
+    def take(self, rows: NDArray[np.intp] | NDArray[np.bool_] | slice) -> IntervalData:
+        """Return some of the rows."""
+        return IntervalData(self.lower[rows], self.upper[rows], self.names)
+
+    def holes(self, scan: Scan | None = None) -> Holes:
+        """Return the intervals of the hidden cells as arrays; ``scan`` is not needed for intervals."""
+        hidden = ~self.seen
+        index = np.full(self.shape, SEEN, dtype=np.int32)
+        index[hidden] = np.arange(hidden.sum(), dtype=np.int32)
+        sets = one_interval_each(self.lower[hidden], self.upper[hidden])
+        return gather(index, [sets], [np.nonzero(hidden)[1]])
+
+    def __len__(self) -> int:
+        return len(self.lower)
+
+    def __repr__(self) -> str:
+        hidden = ~self.seen
+        no_lower, no_upper = np.isneginf(self.lower), np.isposinf(self.upper)
+        counts = {
+            "seen": self.seen,
+            "below": no_lower & ~no_upper,
+            "above": ~no_lower & no_upper,
+            "between": hidden & ~no_lower & ~no_upper,
+            "missing at random": self.at_random,
+        }
+        cells = ", ".join(f"{mask.sum()} {word}" for word, mask in counts.items() if mask.any())
+        n, d = self.shape
+        return f"IntervalData({n} rows, {d} columns; cells: {cells or 'none'})"
+
+
+def _has_names(table: Any) -> bool:
+    return hasattr(table, "columns")
+
+
+def _check_intervals(lower: Floats, upper: Floats, names: Sequence[str]) -> None:
+    """Raise an ``InputError`` naming the first cell that is no interval."""
+    wrong = np.argwhere((lower > upper) | ((lower == upper) & np.isinf(lower)))
+    if not wrong.size:
+        return
+    row, column = (int(k) for k in wrong[0])
+    a, b = lower[row, column], upper[row, column]
+    where = f"row {row}, column {names[column]}"
+    if a > b:
+        raise InputError(
+            f"{where}: lower is {a:.12g} and upper is {b:.12g}, but lower may not be above upper "
+            f"({len(wrong)} such cells). Did you mean them the other way round?"
+        )
+    raise InputError(
+        f"{where}: lower and upper are both {a}, which is no value. Use (-inf, inf), or NaN in both, "
+        "for a cell that is missing."
+    )
+
+
+def _scan(values: Floats) -> Scan:
+    """Where to look for the ends of sets that are known as functions."""
+    seen = ~np.isnan(values)
+    count = np.maximum(seen.sum(axis=0), 1)
+    known = np.where(seen, values, 0.0)
+    # Scaled down first: the squares of huge values would overflow.
+    unit = np.abs(known).max(axis=0, initial=0.0)
+    unit[unit == 0.0] = 1.0
+    known /= unit
+    centre = known.sum(axis=0) / count
+    spread = np.sqrt((np.where(seen, known - centre, 0.0) ** 2).sum(axis=0) / count)
+    spread[spread == 0.0] = 1.0
+    return Scan(centre * unit, spread * unit, np.full(values.shape[1], REACH))
+
+
+def _sides(
+    given: ArrayLike | None, hidden: NDArray[np.bool_], names: Sequence[str]
+) -> NDArray[np.int8]:
+    """Read the side of each hidden cell: -1 below, 1 above, 0 where it is not said."""
+    if given is None:
+        return np.zeros(hidden.sum(), dtype=np.int8)
+    table = np.asarray(given, dtype=object)
+    if table.shape != hidden.shape:
+        raise InputError(
+            f"side must have the shape of the data, {hidden.shape}; got {table.shape}."
+        )
+    words, place = np.unique(table[hidden].astype(str), return_inverse=True)
+    for k, word in enumerate(words):
+        if word.strip() not in SIDES:
+            row, column = np.argwhere(hidden)[np.flatnonzero(place == k)[0]]
+            raise InputError(
+                f"row {row}, column {names[column]}: side must be '<' or -1, '>' or 1, or empty; got "
+                f"{str(word)!r}."
+            )
+    return np.array([SIDES[word.strip()] for word in words], dtype=np.int8)[place]
+
+
+def _one_piece(
+    holes: Holes, hidden: NDArray[np.bool_], side: NDArray[np.int8], names: Sequence[str]
+) -> tuple[Floats, Floats]:
+    """Find the interval of each hidden cell, on the side that is said."""
+    sets = holes.sets
+    which = holes.index[hidden]
+    first, last = sets.start[which], sets.start[which + 1] - 1
+
+    def complain(wrong: NDArray[np.bool_], sentence: str) -> None:
+        if wrong.any():
+            row, column = np.argwhere(hidden)[np.flatnonzero(wrong)[0]]
+            raise InputError(f"row {row}, column {names[column]}: {sentence}")
+
+    complain(
+        last < first,
+        "the value is hidden by chance (Probability), so it has no interval. Pass the table and the "
+        "rule as they are.",
+    )
+    complain(
+        (last > first) & (side == 0),
+        "the value is hidden, and may lie on either side of what the rule shows. State with side= "
+        "on which: '<' for below, '>' for above.",
+    )
+    for sign, piece, end, other, word in (
+        (-1, first, sets.lower, sets.upper, "below"),
+        (1, last, sets.upper, sets.lower, "above"),
+    ):
+        said = side == sign
+        # A side must be open to the far end, and have a limit at the near one.
+        open_there = np.isinf(end[piece]) & np.isfinite(other[piece])
+        complain(
+            said & ~open_there,
+            f"side says that the value lies {word} its limit, but the rule hides nothing there. "
+            "Correct the side, or the rule.",
+        )
+    chosen = np.where(side > 0, last, first)
+    return sets.lower[chosen], sets.upper[chosen]

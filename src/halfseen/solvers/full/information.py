@@ -1,0 +1,171 @@
+"""How much the data say about each parameter: Louis' identity, by sampling.
+
+The information in what is seen is that of complete rows less what the holes took away,
+
+    I_seen = I_complete − Σ_rows Var(score of the complete row | what is seen of it).
+
+The first is a closed form. The second is estimated from sweeps of two independent chains: the mean of
+score · scoreᵀ less the product of the averages of the two chains, in which no Monte-Carlo noise is
+squared. (Averages of one chain would be: noise in them makes standard errors too small.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from halfseen.missingness.holes import Holes
+from halfseen.parallel import map_in_order
+from halfseen.seeds import Purpose, keyed_generator
+from halfseen.solvers.full.completion import block_rows, make_block, run_sweep
+
+Floats = NDArray[np.float64]
+
+# Sweeps in which two chains that start at the same rows become independent, and sweeps averaged.
+FORGET, AVERAGE = 10, 40
+# Rows whose scores are looked at, at most: the share of information that is missing is an average.
+MOST_ROWS = 4096
+# Parameters for which the whole matrix is computed; beyond, parameters of each pair of columns alone.
+MOST_PARAMETERS = 500
+# Largest share of missing information that is told from 1: beyond, standard errors are a lower bound.
+LARGEST_SHARE = 1.0 - 1e-4
+
+
+@dataclass(frozen=True)
+class Information:
+    """Covariance of the estimates of the free parameters, and what the holes took.
+
+    Attributes
+    ----------
+    basis : array of shape (d + d(d+1)/2, q)
+        Derivatives of (μ, Σ_ij for i >= j) in the free parameters.
+    covariance : array of shape (q, q)
+        Of the estimates of the free parameters.
+    missing : array of shape (q,)
+        Shares of the information that are missing, in the directions of ``directions``, growing.
+    directions : array of shape (q, q)
+        Directions in the space of free parameters, in columns.
+    """
+
+    basis: Floats
+    covariance: Floats
+    missing: Floats
+    directions: Floats
+
+    def variances(self) -> Floats:
+        """Variances of the estimates of (μ, Σ_ij for i >= j)."""
+        return np.einsum("ij,jk,ik->i", self.basis, self.covariance, self.basis)
+
+
+def complete_information(P: Floats) -> Floats:
+    """Information of one complete row about (μ, Σ_ij for i >= j): P, and c_ij c_kl (P_ik P_jl + P_il P_jk).
+
+    The factor c is ½ on the diagonal and 1 elsewhere, where an entry stands for two.
+    """
+    d = len(P)
+    i, j = np.tril_indices(d)
+    c = np.where(i == j, 0.5, 1.0)
+    out = np.zeros((d + i.size, d + i.size))
+    out[:d, :d] = P
+    products = P[np.ix_(i, i)] * P[np.ix_(j, j)] + P[np.ix_(i, j)] * P[np.ix_(j, i)]
+    out[d:, d:] = np.outer(c, c) * products
+    return out
+
+
+def row_scores(R: Floats, P: Floats, basis: Floats | None) -> Floats:
+    """Scores of complete rows with R = P (y − μ): R itself, and c_ij (R_i R_j − P_ij)."""
+    d = len(P)
+    i, j = np.tril_indices(d)
+    c = np.where(i == j, 0.5, 1.0)
+    scores = np.hstack([R, c * (R[:, i] * R[:, j] - P[i, j])])
+    return scores if basis is None else scores @ basis
+
+
+def missing_information(
+    Y: Floats,
+    holes: Holes,
+    mean: Floats,
+    P: Floats,
+    basis: Floats | None,
+    seed: int,
+    n_jobs: int | None,
+    average: int = AVERAGE,
+) -> Floats:
+    """Σ_rows Var(score | what is seen), over some rows whose hidden cells are filled in ``Y``."""
+    step = max(1, block_rows(Y.shape[1]) // 4)
+
+    def work(start: int) -> Floats:
+        rows = slice(start, min(start + step, len(Y)))
+        block = make_block(holes, rows)
+        size = len(P) + len(P) * (len(P) + 1) // 2 if basis is None else basis.shape[1]
+        square, sums = np.zeros((size, size)), []
+        for chain in (0, 1):
+            rng = keyed_generator(seed, Purpose.INFORMATION, chain, start)
+            part = Y[rows].copy()
+            total = np.zeros((len(part), size))
+            for k in range(FORGET + average):
+                Z = part - mean
+                u = np.clip(rng.random(block.hidden), 2.0**-53, 1.0 - 2.0**-53)
+                R = run_sweep(
+                    part, Z, Z.copy(), mean, P, block.cells, u, bool(k % 2), np.zeros(len(P))
+                )
+                if k >= FORGET:
+                    scores = row_scores(R, P, basis)
+                    square += scores.T @ scores
+                    total += scores
+            sums.append(total)
+        cross = sums[0].T @ sums[1]
+        return square / (2 * average) - 0.5 * (cross + cross.T) / average**2
+
+    return sum(map_in_order(work, range(0, len(Y), step), n_jobs), start=np.zeros(()))
+
+
+def information(
+    Y: Floats,
+    holes: Holes,
+    mean: Floats,
+    covariance: Floats,
+    basis: Floats,
+    seed: int,
+    n_jobs: int | None = None,
+) -> Information:
+    """Estimate the covariance of the estimates at ``mean`` and ``covariance``.
+
+    Parameters
+    ----------
+    Y : array of shape (n, d)
+        Rows with hidden cells anywhere in their region.
+    holes : Holes
+    mean, covariance : arrays
+    basis : array of shape (d + d(d+1)/2, q)
+        Derivatives of (μ, Σ_ij for i >= j) in the free parameters.
+    seed : int
+    n_jobs : int or None
+    """
+    n = len(Y)
+    P = np.linalg.inv(covariance)
+    P = 0.5 * (P + P.T)
+    square = basis.shape[0] == basis.shape[1]
+    chosen = spread_rows(n, MOST_ROWS)
+    taken = missing_information(
+        Y[chosen], holes.take(chosen), mean, P, None if square else basis, seed, n_jobs
+    )
+    whole = complete_information(P)
+    whole = whole if square else basis.T @ whole @ basis
+    # In coordinates where complete rows have information I, shares lie between 0 and 1.
+    L = np.linalg.cholesky(whole)
+    half = np.linalg.solve(L, taken / len(chosen))
+    share = np.linalg.solve(L, half.T)
+    missing, vectors = np.linalg.eigh(0.5 * (share + share.T))
+    kept = 1.0 - np.clip(missing, 0.0, LARGEST_SHARE)
+    directions = np.linalg.solve(L.T, vectors)
+    return Information(basis, (directions / kept) @ directions.T / n, missing, directions)
+
+
+def spread_rows(n: int, most: int) -> NDArray[np.intp]:
+    """At most so many rows, evenly spread over the table."""
+    if n <= most:
+        return np.arange(n)
+    return np.linspace(0, n - 1, most).astype(np.intp)

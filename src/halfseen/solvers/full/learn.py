@@ -1,0 +1,270 @@
+"""From a problem to a fit: chains, their agreement, and what to say about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from halfseen.gaussian import Gaussian
+from halfseen.missingness.holes import SEEN
+from halfseen.solvers.full.completion import Completion
+from halfseen.solvers.full.filling import fill
+from halfseen.solvers.full.information import MOST_PARAMETERS, information, spread_rows
+from halfseen.solvers.full.m_step import MStep, Sparse, graphical_lasso
+from halfseen.solvers.full.pair_information import pair_errors
+from halfseen.solvers.full.problem import Problem
+from halfseen.solvers.full.starts import other_starts
+from halfseen.solvers.full.stochastic_em import State, StochasticEM, complete_errors
+from halfseen.solvers.inference.likelihood import log_likelihood
+from halfseen.solvers.inference.uncertainty import StandardErrors, correlation_errors
+from halfseen.solvers.loop import iterate
+from halfseen.solvers.result import Fit, MonteCarloErrors, Note, Source, Status, name_some
+
+Floats = NDArray[np.float64]
+
+# Sweeps from each of several starts before their likelihoods are compared, and the rows compared on.
+TRIAL_SWEEPS, TRIAL_ROWS = 16, 2000
+# Chains that differ by more than this many standard errors have not found the same answer.
+CHAIN_GAP = 0.5
+# Share of missing information beyond which a direction is hardly determined by the data: standard errors
+# are six times those of complete data.
+HARDLY_KNOWN = 0.97
+# Standard errors so many times those of complete data are named.
+MUCH_LARGER = 4.0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What does not depend on the data."""
+
+    accuracy: float
+    most_sweeps: int
+    standard_errors: bool
+    seed: int
+    progress: bool
+    n_jobs: int | None
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Where one chain ended, in standardised units."""
+
+    mean: Floats
+    covariance: Floats
+    state: State
+    history: list[dict[str, Any]]
+    errors: Floats
+    settled: bool
+
+    @property
+    def parameters(self) -> Floats:
+        """(μ, Σ_ij for i >= j)."""
+        return np.concatenate([self.mean, self.covariance[np.tril_indices(self.mean.size)]])
+
+
+def run_chain(
+    problem: Problem,
+    m_step: MStep,
+    start: tuple[Floats, Floats],
+    settings: Settings,
+    number: int = 0,
+) -> Chain:
+    """Fill the hidden cells, and sweep until the average is accurate or the sweeps are used up."""
+    mean, covariance = start
+    n = problem.shape[0]
+    fill(
+        problem.Y, problem.holes, mean, np.sqrt(np.diag(covariance)), settings.seed, problem.names,
+        number, settings.n_jobs,
+    )  # fmt: skip
+    rows = Completion(problem.Y, problem.holes, settings.seed, number, settings.n_jobs)
+    solver = StochasticEM(
+        rows, m_step, mean, covariance, settings.accuracy, settings.most_sweeps,
+        settings.standard_errors,
+    )  # fmt: skip
+    state, history = iterate(solver, settings.progress)
+    mean, covariance = state.mean, state.covariance
+    averages = state.averages
+    errors = np.full(complete_errors(covariance, n).shape, np.nan)
+    if solver.nothing_hidden:
+        errors = np.zeros_like(errors)
+    elif averages is not None and averages.batches:
+        mean, covariance = m_step.solve(averages.moments(), n)
+        if averages.batches > 2:
+            errors = averages.errors(solver.standard_errors(state), solver.groups)
+    return Chain(mean, covariance, state, history, errors, solver.done(state))
+
+
+def best_start(
+    problem: Problem, m_step: MStep, start: tuple[Floats, Floats], settings: Settings
+) -> tuple[tuple[Floats, Floats], list[float]]:
+    """Try several starts for a few sweeps each, and return where the likeliest of them came to."""
+    trial = Settings(0.0, TRIAL_SWEEPS, False, settings.seed, False, settings.n_jobs)
+    chosen = spread_rows(problem.shape[0], TRIAL_ROWS)
+    found, heights = [], []
+    for mean, covariance in (start, *other_starts(*start)):
+        chain = run_chain(problem, m_step, (mean, covariance), trial)
+        found.append((chain.state.mean, chain.state.covariance))
+        height = log_likelihood(
+            problem.Y[chosen], problem.holes.take(chosen), *found[-1], settings.seed, settings.n_jobs
+        )
+        heights.append(height.value)
+    return found[int(np.argmax(heights))], heights
+
+
+def learn(
+    problem: Problem,
+    m_step: MStep,
+    start: tuple[Floats, Floats],
+    settings: Settings,
+    notes: list[Note],
+    source: Source | None = None,
+) -> Fit:
+    """Run one chain, or two where a hidden region has several parts, and describe the answer."""
+    history: dict[str, Any] = {}
+    structure = m_step.structure
+    if problem.holes.inequalities is not None and structure.name != "known":
+        start, history["likelihoods_of_starts"] = best_start(problem, m_step, start, settings)
+        notes = [*notes, Note(Status.NO_GLOBAL_GUARANTEE, "")]
+    numbers = (0,) if problem.holes.is_convex else (0, 1)
+    chains = [run_chain(problem, m_step, start, settings, k) for k in numbers]
+    mean = np.mean([chain.mean for chain in chains], axis=0)
+    covariance = np.mean([chain.covariance for chain in chains], axis=0)
+    gaussian = Gaussian(*problem.to_units(mean, covariance))
+    last = chains[-1]
+    uncertainty = _standard_errors(problem, m_step, (mean, covariance), last.state, settings)
+    history.update(
+        sweeps=sum(len(chain.history) for chain in chains),
+        chains=len(chains),
+        trace=np.array([info["mean"] for info in last.history]) * problem.scale + problem.centre,
+        monte_carlo_ratio=[info["ratio"] for info in last.history],
+        covariance_structure=structure.name,
+    )
+    precision = None
+    if isinstance(structure, Sparse) and last.state.averages is not None:
+        expected = last.state.averages.moments()
+        precision = graphical_lasso(expected.about(mean), structure.penalty)[1]
+        precision = precision / np.outer(problem.scale, problem.scale)
+        history["penalty"] = structure.penalty
+    return Fit(
+        gaussian,
+        "full",
+        problem.names,
+        problem.shape[0],
+        (problem.holes.index == SEEN).mean(axis=0),
+        (*notes, *_notes(problem, chains, uncertainty, settings)),
+        history,
+        source=source,
+        uncertainty=uncertainty,
+        monte_carlo_errors=_monte_carlo_errors(problem, chains),
+        parameters=_count(m_step, precision, problem.shape[1]),
+        precision=precision,
+    )
+
+
+def _count(m_step: MStep, precision: Floats | None, d: int) -> int:
+    """Return the number of free parameters; zeros of a sparse precision matrix are not free."""
+    if precision is None:
+        return m_step.count(d)
+    zeros = int((precision[np.tril_indices(d, -1)] == 0.0).sum())
+    return m_step.count(d) - zeros
+
+
+def _standard_errors(
+    problem: Problem,
+    m_step: MStep,
+    estimate: tuple[Floats, Floats],
+    state: State,
+    settings: Settings,
+) -> StandardErrors | None:
+    """Return standard errors in the units of the table; None where the information does not give them."""
+    if not settings.standard_errors or m_step.structure.regularised:
+        return None
+    n, d = problem.shape
+    gaussian = Gaussian(*problem.to_units(*estimate))
+    basis = m_step.basis(estimate[1])
+    if basis.shape[1] <= MOST_PARAMETERS:
+        found = state.information
+        if found is None:
+            found = information(
+                problem.Y, problem.holes, *estimate, basis, settings.seed, settings.n_jobs
+            )
+        i, j = np.tril_indices(d)
+        units = np.concatenate([problem.scale, problem.scale[i] * problem.scale[j]])
+        whole = found.basis @ found.covariance @ found.basis.T
+        return StandardErrors.from_parameters(
+            gaussian, whole * np.outer(units, units), found.missing
+        )
+    pairs = pair_errors(
+        problem.Y, problem.holes, *estimate, settings.seed, settings.n_jobs
+    ).scaled(problem.scale)
+    errors = np.sqrt(pairs.mean), np.sqrt(pairs.covariance[0])
+    if m_step.mean is not None:
+        errors = np.zeros(d), errors[1]
+    return StandardErrors(
+        *errors, correlation_errors(gaussian, pairs.covariance, pairs.variances), None, gaussian
+    )
+
+
+def _monte_carlo_errors(problem: Problem, chains: list[Chain]) -> MonteCarloErrors:
+    d = problem.shape[1]
+    errors = np.sqrt(np.mean([c.errors**2 for c in chains], axis=0) / len(chains))
+    i, j = np.tril_indices(d)
+    matrix = np.empty((d, d))
+    matrix[i, j] = matrix[j, i] = errors[d:]
+    return MonteCarloErrors(errors[:d] * problem.scale, matrix * np.outer(problem.scale, problem.scale))
+
+
+def _notes(
+    problem: Problem,
+    chains: list[Chain],
+    uncertainty: StandardErrors | None,
+    settings: Settings,
+) -> list[Note]:
+    """Say what was out of the ordinary."""
+    notes = []
+    names = parameter_names(problem.names)
+    last = chains[-1]
+    n = problem.shape[0]
+    scale = complete_errors(last.covariance, n)
+    if uncertainty is not None and uncertainty.missing is not None:
+        hardly = uncertainty.missing > HARDLY_KNOWN
+        if hardly.any():
+            assert last.state.information is not None
+            ratio = np.sqrt(last.state.information.variances()) / scale
+            order = np.argsort(-ratio, kind="stable")
+            worst = [f"{names[k]} ({ratio[k]:.0f} times)" for k in order if ratio[k] > MUCH_LARGER]
+            text = (
+                f"{int(hardly.sum())} of {hardly.size} directions among the parameters have lost more than "
+                f"{HARDLY_KNOWN:.0%} of their information to the holes. Standard errors much larger than "
+                f"those of complete data: {name_some(worst, 5) if worst else 'none'}."
+            )
+            notes.append(Note(Status.WEAKLY_IDENTIFIED, text))
+            scale = scale * np.maximum(ratio, 1.0)
+    if len(chains) == 2:
+        gap = np.abs(chains[0].parameters - chains[1].parameters) / scale
+        if gap.max() > CHAIN_GAP:
+            worst = [names[k] for k in np.argsort(-gap, kind="stable") if gap[k] > CHAIN_GAP]
+            text = f"They differ by up to {gap.max():.2g} standard errors: {name_some(worst)}."
+            notes.append(Note(Status.CHAINS_DISAGREE, text))
+    if not all(chain.settled for chain in chains):
+        ratio = max(chain.state.ratio for chain in chains)
+        reached = f"is {ratio:.0%}" if np.isfinite(ratio) else "could not be judged"
+        text = (
+            f"After {len(last.history)} sweeps the largest Monte-Carlo error {reached} of its statistical "
+            f"error, where {settings.accuracy:.0%} was asked for. Raise most_sweeps, or accuracy."
+        )
+        notes.append(Note(Status.NOT_CONVERGED, text))
+    return notes
+
+
+def parameter_names(names: tuple[str, ...]) -> list[str]:
+    """Names of (μ, Σ_ij for i >= j)."""
+    i, j = np.tril_indices(len(names))
+    of_covariance = [
+        f"variance of {names[a]}" if a == b else f"covariance of {names[b]} and {names[a]}"
+        for a, b in zip(i, j, strict=True)
+    ]
+    return [f"mean of {name}" for name in names] + of_covariance

@@ -1,0 +1,257 @@
+"""How the parameters move, given the expected moments of complete rows.
+
+Each structure of the covariance is a small class: ``solve`` maximises the expected log-likelihood over it, and
+``basis`` are the directions in which the covariance is free to move, which is what standard errors need.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from halfseen.solvers.full.completion import Moments
+
+Floats = NDArray[np.float64]
+
+# Smallest eigenvalue of a correlation matrix: what a double can invert with half of its digits left.
+SMALLEST_EIGENVALUE = 1e-8
+# Coordinate steps for the scales of a known correlation, and when they are close enough.
+MOST_STEPS, CLOSE_ENOUGH = 500, 1e-12
+# The graphical lasso: floor of its input's eigenvalues, gap of its dual, and most passes.
+LASSO_FLOOR, LASSO_TOLERANCE, LASSO_STEPS = 1e-4, 1e-4, 200
+
+
+class CovarianceStructure(Protocol):
+    """What a covariance may be."""
+
+    name: str
+    # Whether its estimate is pulled towards something, so that the information does not describe it.
+    regularised: bool
+
+    def solve(self, S: Floats, rows: int) -> Floats:
+        """Return the covariance of the structure that fits second moments S best."""
+        ...
+
+    def basis(self, covariance: Floats) -> Floats:
+        """Return the derivatives of (Σ_ij, i >= j) in the free parameters, one column each."""
+        ...
+
+
+@dataclass(frozen=True)
+class Free:
+    """Any positive definite covariance."""
+
+    name: str = "free"
+    regularised: bool = False
+
+    def solve(self, S: Floats, rows: int) -> Floats:
+        """The second moments themselves, kept off singular matrices."""
+        return with_floor(S)
+
+    def basis(self, covariance: Floats) -> Floats:
+        """Every entry moves on its own."""
+        d = len(covariance)
+        return np.eye(d * (d + 1) // 2)
+
+
+@dataclass(frozen=True)
+class Known:
+    """A covariance that is given."""
+
+    covariance: Floats
+    name: str = "known"
+    regularised: bool = False
+
+    def solve(self, S: Floats, rows: int) -> Floats:
+        """Nothing moves."""
+        return self.covariance
+
+    def basis(self, covariance: Floats) -> Floats:
+        """Nothing moves."""
+        d = len(covariance)
+        return np.empty((d * (d + 1) // 2, 0))
+
+
+@dataclass(frozen=True)
+class Diagonal:
+    """Independent columns."""
+
+    name: str = "diagonal"
+    regularised: bool = False
+
+    def solve(self, S: Floats, rows: int) -> Floats:
+        """Keep the variances."""
+        return np.diag(np.diag(S))
+
+    def basis(self, covariance: Floats) -> Floats:
+        """Each variance moves on its own."""
+        i, j = np.tril_indices(len(covariance))
+        return np.eye(i.size)[:, i == j]
+
+
+@dataclass(frozen=True)
+class KnownCorrelation:
+    """A given correlation matrix; the scale of each column is free."""
+
+    correlation: Floats
+    name: str = "known correlation"
+    regularised: bool = False
+
+    def solve(self, S: Floats, rows: int) -> Floats:
+        """Scales s that maximise the likelihood of second moments S.
+
+        With w = 1/s the function to be minimised is w'(R⁻¹∘S)w − 2Σ log w, which is convex; each
+        coordinate has its minimum at the positive root of a quadratic.
+        """
+        A = np.linalg.inv(self.correlation) * S
+        w = 1.0 / np.sqrt(np.diag(S))
+        for _ in range(MOST_STEPS):
+            before = w.copy()
+            for i in range(w.size):
+                rest = A[i] @ w - A[i, i] * w[i]
+                w[i] = 2.0 / (rest + np.sqrt(rest * rest + 4.0 * A[i, i]))
+            if np.abs(w - before).max() < CLOSE_ENOUGH * w.max():
+                break
+        return self.correlation / np.outer(w, w)
+
+    def basis(self, covariance: Floats) -> Floats:
+        """A change of log s_k changes row and column k in proportion."""
+        i, j = np.tril_indices(len(covariance))
+        k = np.arange(len(covariance))
+        return covariance[i, j][:, None] * ((i[:, None] == k).astype(float) + (j[:, None] == k))
+
+
+@dataclass(frozen=True)
+class Shrinkage:
+    """Correlations pulled towards zero by a share; variances stay.
+
+    Without a share, that of Chen, Wiesel, Eldar and Hero (oracle-approximating shrinkage, 2010) is
+    taken, on the scale of correlations, anew in each step.
+    """
+
+    share: float | None = None
+    name: str = "shrinkage"
+    regularised: bool = True
+
+    def solve(self, S: Floats, rows: int) -> Floats:
+        """Return (1 − share)·S off the diagonal."""
+        share = self.share_for(S, rows)
+        return with_floor((1.0 - share) * S + share * np.diag(np.diag(S)))
+
+    def share_for(self, S: Floats, rows: int) -> float:
+        """Return the share, chosen by the oracle-approximating formula unless it is given."""
+        if self.share is not None:
+            return self.share
+        R = correlation_of(S)
+        d = len(R)
+        # Eq. (23) of the paper, with tr R = d: the dispersion of R around the identity.
+        square = float((R * R).sum())
+        top = (1.0 - 2.0 / d) * square + d * d
+        bottom = (rows + 1.0 - 2.0 / d) * (square - d)
+        return 1.0 if bottom <= 0.0 else min(1.0, top / bottom)
+
+    def basis(self, covariance: Floats) -> Floats:
+        """As if it were free; intervals come from the bootstrap."""
+        return Free().basis(covariance)
+
+
+@dataclass(frozen=True)
+class Sparse:
+    """A sparse precision matrix: the graphical lasso, on the scale of correlations.
+
+    Attributes
+    ----------
+    penalty : float
+        Weight of the sum of absolute off-diagonal entries of the precision matrix.
+    """
+
+    penalty: float
+    name: str = "sparse"
+    regularised: bool = True
+
+    def solve(self, S: Floats, rows: int) -> Floats:
+        """Return the covariance whose inverse solves the graphical lasso."""
+        return graphical_lasso(S, self.penalty)[0]
+
+    def basis(self, covariance: Floats) -> Floats:
+        """As if it were free; intervals come from the bootstrap."""
+        return Free().basis(covariance)
+
+
+def graphical_lasso(S: Floats, penalty: float) -> tuple[Floats, Floats]:
+    """Covariance and precision by scikit-learn's solver, on the scale of correlations."""
+    # Imported where it is needed: scikit-learn takes longer to load than all of halfseen.
+    from sklearn.covariance import graphical_lasso as solve
+
+    scale = np.sqrt(np.diag(S))
+    # A singular matrix of moments is as good, but the solver divides by its eigenvalues.
+    R = with_floor(correlation_of(S), LASSO_FLOOR)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        # Its own messages on convergence speak of steps that a later sweep repeats.
+        warnings.simplefilter("ignore")
+        try:
+            W, T = solve(R, penalty, tol=LASSO_TOLERANCE, max_iter=LASSO_STEPS)[:2]
+        except FloatingPointError:
+            W, T = solve(with_floor(R, 0.05), penalty, tol=LASSO_TOLERANCE, max_iter=LASSO_STEPS)[:2]
+    covariance = with_floor(np.linalg.inv(0.5 * (T + T.T)))
+    return covariance * np.outer(scale, scale), T / np.outer(scale, scale)
+
+
+def correlation_of(S: Floats) -> Floats:
+    """Correlation matrix of a covariance."""
+    scale = np.sqrt(np.diag(S))
+    R = S / np.outer(scale, scale)
+    np.fill_diagonal(R, 1.0)
+    return R
+
+
+def with_floor(S: Floats, floor: float = SMALLEST_EIGENVALUE) -> Floats:
+    """Return the nearest covariance whose correlations have eigenvalues of at least ``floor``."""
+    S = 0.5 * (S + S.T)
+    scale = np.sqrt(np.diag(S))
+    R = S / np.outer(scale, scale)
+    try:
+        np.linalg.cholesky(R - floor * np.eye(len(R)))
+        return S
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(R)
+        R = (vectors * np.maximum(values, floor)) @ vectors.T
+        return 0.5 * (R + R.T) * np.outer(scale, scale)
+
+
+@dataclass(frozen=True)
+class MStep:
+    """Mean and covariance from expected moments.
+
+    Attributes
+    ----------
+    structure : CovarianceStructure
+    mean : array of shape (d,) or None
+        The mean, where it is known.
+    """
+
+    structure: CovarianceStructure
+    mean: Floats | None = None
+
+    def solve(self, moments: Moments, rows: int) -> tuple[Floats, Floats]:
+        """Return the mean and covariance that fit best."""
+        mean = moments.first if self.mean is None else self.mean
+        return mean, self.structure.solve(moments.about(mean), rows)
+
+    def basis(self, covariance: Floats) -> Floats:
+        """Derivatives of (μ, Σ_ij for i >= j) in all free parameters, one column each."""
+        d = len(covariance)
+        of_mean = np.eye(d) if self.mean is None else np.empty((d, 0))
+        of_covariance = self.structure.basis(covariance)
+        out = np.zeros((d + len(of_covariance), of_mean.shape[1] + of_covariance.shape[1]))
+        out[:d, : of_mean.shape[1]] = of_mean
+        out[d:, of_mean.shape[1] :] = of_covariance
+        return out
+
+    def count(self, d: int) -> int:
+        """Return how many parameters are free."""
+        return int(self.basis(np.eye(d)).shape[1])

@@ -1,0 +1,186 @@
+"""Standard errors where there are too many parameters for one matrix: two columns at a time.
+
+For each pair, the five parameters of its marginal distribution have the information of complete rows less
+what the holes took away, given *all* that is seen of a row; the parameters of other columns are taken
+as known there. What is neglected is how uncertainty about those spreads to the pair, which is
+second order in the correlations between what is hidden.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from halfseen.missingness.holes import Holes
+from halfseen.parallel import map_in_order
+from halfseen.seeds import Purpose, keyed_generator
+from halfseen.solvers.full.completion import make_block, run_sweep
+from halfseen.solvers.full.information import AVERAGE, FORGET, LARGEST_SHARE, spread_rows
+
+Floats = NDArray[np.float64]
+
+# Products of cells looked at in all: rows times squared columns.
+MOST_PRODUCTS = 2**24
+# Rows of a block, whose products of all pairs are held at once.
+BLOCK_ROWS = 16
+# Statistics of a pair: (x, y, x², xy, y²), by their powers.
+POWERS = ((1, 0), (0, 1), (2, 0), (1, 1), (0, 2))
+
+
+@dataclass(frozen=True)
+class PairErrors:
+    """Variances of the estimates of means, and covariances of those of (σ_ij, σ_ii, σ_jj), for each pair."""
+
+    mean: Floats
+    covariance: tuple[Floats, Floats, Floats]
+    variances: tuple[Floats, Floats, Floats]
+
+    def scaled(self, scale: Floats) -> PairErrors:
+        """Return them in units in which columns are ``scale`` times larger."""
+        s = scale
+        ij, ii, jj = np.outer(s, s), s[:, None] ** 2, s**2
+        a, b, c = self.covariance
+        e, f, g = self.variances
+        return PairErrors(
+            self.mean * s**2,
+            (a * ij * ij, b * ij * ii, c * ij * jj),
+            (e * ii * ii, f * ii * jj, g * jj * jj),
+        )
+
+
+def pair_errors(
+    Y: Floats,
+    holes: Holes,
+    mean: Floats,
+    covariance: Floats,
+    seed: int,
+    n_jobs: int | None,
+) -> PairErrors:
+    """Estimate the covariance of the estimates of each pair's parameters, in the units of ``Y``."""
+    n, d = Y.shape
+    chosen = spread_rows(n, max(BLOCK_ROWS, MOST_PRODUCTS // (d * d)))
+    scale = np.sqrt(np.diag(covariance))
+    hidden = _conditional_covariances(
+        Y[chosen], holes.take(chosen), mean, covariance, scale, seed, n_jobs
+    )
+    i, j = np.tril_indices(d, -1)
+    V = _pair_covariances(hidden[:, :, i, j] / len(chosen), _correlation(covariance)[i, j]) / n
+    return _unpack(V, i, j, d).scaled(scale)
+
+
+def _correlation(covariance: Floats) -> Floats:
+    scale = np.sqrt(np.diag(covariance))
+    return covariance / np.outer(scale, scale)
+
+
+def _conditional_covariances(
+    Y: Floats,
+    holes: Holes,
+    mean: Floats,
+    covariance: Floats,
+    scale: Floats,
+    seed: int,
+    n_jobs: int | None,
+) -> Floats:
+    """Σ_rows Cov(statistics of a pair | what is seen), of shape (5, 5, d, d)."""
+    d = mean.size
+    P = np.linalg.inv(covariance)
+    P = 0.5 * (P + P.T)
+
+    def work(start: int) -> Floats:
+        rows = slice(start, min(start + BLOCK_ROWS, len(Y)))
+        block = make_block(holes, rows)
+        out = np.zeros((5, 5, d, d))
+        sums = []
+        for chain in (0, 1):
+            rng = keyed_generator(seed, Purpose.INFORMATION, 2 + chain, start)
+            part = Y[rows].copy()
+            one, two = np.zeros((len(part), d)), np.zeros((len(part), d, d))
+            for k in range(FORGET + AVERAGE):
+                Z = part - mean
+                u = np.clip(rng.random(block.hidden), 2.0**-53, 1.0 - 2.0**-53)
+                run_sweep(part, Z, Z.copy(), mean, P, block.cells, u, bool(k % 2), np.zeros(d))
+                if k < FORGET:
+                    continue
+                Z /= scale
+                one += Z
+                two += Z[:, :, None] * Z[:, None, :]
+                powers = [np.ones_like(Z), Z, Z**2, Z**3, Z**4]
+                for a, (p, q) in enumerate(POWERS):
+                    for b, (r, s) in enumerate(POWERS[: a + 1]):
+                        out[a, b] += powers[p + r].T @ powers[q + s]
+            sums.append(_statistics(one / AVERAGE, two / AVERAGE))
+        out /= 2 * AVERAGE
+        for a in range(5):
+            for b in range(a + 1):
+                cross = (sums[0][a] * sums[1][b] + sums[1][a] * sums[0][b]).sum(axis=0)
+                out[a, b] -= 0.5 * cross
+                out[b, a] = out[a, b]
+        return out
+
+    total = np.zeros((5, 5, d, d))
+    for part in map_in_order(work, range(0, len(Y), BLOCK_ROWS), n_jobs):
+        total += part
+    return total
+
+
+def _statistics(one: Floats, two: Floats) -> list[Floats]:
+    """Averages of (x, y, x², xy, y²) for each row and pair."""
+    diagonal = np.einsum("rii->ri", two)
+    shape = two.shape
+    return [
+        np.broadcast_to(one[:, :, None], shape),
+        np.broadcast_to(one[:, None, :], shape),
+        np.broadcast_to(diagonal[:, :, None], shape),
+        two,
+        np.broadcast_to(diagonal[:, None, :], shape),
+    ]
+
+
+def _pair_covariances(hidden: Floats, rho: Floats) -> Floats:
+    """Covariance, times the number of rows, of the estimates of (m, s) of each pair on unit scale.
+
+    In terms of the expected statistics t = (x, y, x², xy, y²) complete rows have information C⁻¹ with
+    C = Cov(t), and what is missing is C⁻¹ Cov(t | seen) C⁻¹; so the estimates have covariance
+    (C⁻¹ − C⁻¹ H C⁻¹)⁻¹ = C^½ (I − C^-½ H C^-½)⁻¹ C^½.
+    """
+    C = np.zeros((rho.size, 5, 5))
+    C[:, 0, 0] = C[:, 1, 1] = 1.0
+    C[:, 0, 1] = C[:, 1, 0] = rho
+    C[:, 2, 2] = C[:, 4, 4] = 2.0
+    C[:, 2, 3] = C[:, 3, 2] = C[:, 3, 4] = C[:, 4, 3] = 2.0 * rho
+    C[:, 2, 4] = C[:, 4, 2] = 2.0 * rho**2
+    C[:, 3, 3] = 1.0 + rho**2
+    H = np.moveaxis(hidden, 2, 0)
+    L = np.linalg.cholesky(C)
+    half = np.linalg.solve(L, H)
+    share = np.linalg.solve(L, np.swapaxes(half, 1, 2))
+    values, vectors = np.linalg.eigh(0.5 * (share + np.swapaxes(share, 1, 2)))
+    kept = 1.0 - np.clip(values, 0.0, LARGEST_SHARE)
+    root = L @ (vectors / np.sqrt(kept)[:, None, :])
+    return np.asarray(root @ np.swapaxes(root, 1, 2))
+
+
+def _unpack(V: Floats, i: NDArray[np.intp], j: NDArray[np.intp], d: int) -> PairErrors:
+    """Spread the 5 × 5 matrices of the pairs over (d, d) arrays.
+
+    A mean or variance takes part in many pairs; the largest of its variances is taken, since each pair
+    knows only part of what it depends on.
+    """
+    mean, variance = np.zeros(d), np.zeros(d)
+    for k, (at_mean, at_variance) in ((i, (0, 2)), (j, (1, 4))):
+        np.maximum.at(mean, k, V[:, at_mean, at_mean])
+        np.maximum.at(variance, k, V[:, at_variance, at_variance])
+
+    def spread(a: int, b: int, mirror_a: int, mirror_b: int) -> Floats:
+        out = np.diag(variance)
+        out[i, j], out[j, i] = V[:, a, b], V[:, mirror_a, mirror_b]
+        return out
+
+    return PairErrors(
+        mean,
+        (spread(3, 3, 3, 3), spread(3, 2, 3, 4), spread(3, 4, 3, 2)),
+        (spread(2, 2, 4, 4), spread(2, 4, 4, 2), spread(4, 4, 2, 2)),
+    )

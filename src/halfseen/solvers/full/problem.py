@@ -1,0 +1,236 @@
+"""A table, what hides its values, and where to start from: what ``full`` reads first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from halfseen.data.interval_data import IntervalData
+from halfseen.data.moments import PairMoments
+from halfseen.data.table import check_finite, read_table
+from halfseen.errors import ContradictionError, InputError, NotIdentifiedError
+from halfseen.missingness.base import ColumnwiseMissingness, Missingness
+from halfseen.missingness.holes import SEEN, Holes, Scan
+from halfseen.missingness.self_censoring import SelfCensoring
+from halfseen.missingness.sets import everything
+from halfseen.missingness.truncation import Truncation
+from halfseen.solvers.columns import check_columns, check_spreads
+from halfseen.solvers.prepare import read_moments, warn
+from halfseen.solvers.result import name_some
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+# How far from the seen values, in their spreads, the pieces of a set known as a function are looked for.
+REACH = 40.0
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A table in units of its columns' seen values, ready for sweeps.
+
+    Attributes
+    ----------
+    Y : array of shape (n, d)
+        Standardised values; hidden cells hold whatever the sweeps leave there, NaN at first.
+    holes : Holes
+        In the same units.
+    centre, scale : arrays of shape (d,)
+    names : tuple of str
+    missingness : Missingness or None
+        The rule for these columns; None where the table itself says what is hidden.
+    at_random : boolean array or None
+        Cells that were said to be missing for no modelled reason.
+    """
+
+    Y: Floats
+    holes: Holes
+    centre: Floats
+    scale: Floats
+    names: tuple[str, ...]
+    missingness: Missingness | None
+    at_random: Mask | None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.holes.shape
+
+    @property
+    def hidden(self) -> Mask:
+        """Mask of the hidden cells."""
+        return self.holes.index != SEEN
+
+    def take(self, rows: NDArray[np.intp]) -> Problem:
+        """Return the problem of some of the rows."""
+        at_random = None if self.at_random is None else self.at_random[rows]
+        return Problem(
+            self.Y[rows],
+            self.holes.take(rows),
+            self.centre,
+            self.scale,
+            self.names,
+            self.missingness,
+            at_random,
+        )
+
+    def to_units(self, mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
+        """Bring parameters into the units of the table."""
+        return self.centre + self.scale * mean, covariance * np.outer(self.scale, self.scale)
+
+    def from_units(self, mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
+        """Bring parameters from the units of the table into standardised ones."""
+        return (mean - self.centre) / self.scale, covariance / np.outer(self.scale, self.scale)
+
+
+def read_problem(
+    X: Any,
+    missingness: Missingness | None,
+    at_random: Any = None,
+    n_jobs: int | None = None,
+    units: tuple[Floats, Floats] | None = None,
+) -> Problem:
+    """Read a table, check it against the rule, and describe its holes.
+
+    With ``units`` (a centre and a scale of each column) the table need not determine them itself: it may
+    have a single row, or columns that are never seen.
+    """
+    if isinstance(X, IntervalData):
+        return _read_intervals(X, missingness, at_random, units)
+    if missingness is not None and not isinstance(missingness, Missingness):
+        raise InputError(f"missingness must be a rule such as DetectionLimits(...); got {missingness!r}.")
+    if isinstance(missingness, Truncation):
+        raise InputError(
+            "full needs to know of every row, but under Truncation rows that are not shown are not "
+            'counted; use method="truncated_sgd".'
+        )
+    fewest = 2 if units is None else 1
+    values, names = read_table(X, fewest_rows=fewest)
+    values = np.asarray(values, dtype=float)
+    check_finite(values, names)
+    mask = _read_mask(at_random, values)
+    rule = SelfCensoring(everything) if missingness is None else missingness
+    if isinstance(rule, ColumnwiseMissingness):
+        moments, rule = read_moments(values, names, rule, n_jobs)
+    else:
+        rule = rule.for_columns(names)
+        moments = PairMoments.from_array(values, names, n_jobs)
+    rule.check(values, names, mask)
+    if units is None:
+        check_columns(moments, np.diag(moments.counts))
+        centre, scale = moments.means(), moments.deviations()
+        check_spreads(names, centre, scale)
+    else:
+        centre, scale = units
+    scan = Scan(centre, scale, np.full(scale.size, REACH))
+    holes = rule.holes(values, scan)
+    if mask is not None:
+        holes = holes.with_missing_at_random(mask)
+    _warn_of_silence(holes, missingness, rule, mask, names)
+    Y = values - centre
+    Y /= scale
+    return Problem(Y, holes.standardised(centre, scale), centre, scale, names, rule, mask)
+
+
+def _read_mask(given: Any, values: Floats) -> Mask | None:
+    if given is None:
+        return None
+    mask = np.asarray(given)
+    if mask.dtype != bool or mask.shape != values.shape:
+        raise InputError(
+            f"missing_at_random must be a boolean array of shape {values.shape}, as the data have; got "
+            f"dtype {mask.dtype} and shape {mask.shape}."
+        )
+    wrong = np.argwhere(mask & ~np.isnan(values))
+    if wrong.size:
+        row, column = (int(k) for k in wrong[0])
+        raise ContradictionError(
+            f"row {row}, column {column}: the cell is said to be missing at random, but its value "
+            f"{values[row, column]:.12g} is seen ({len(wrong)} such cells)."
+        )
+    return mask
+
+
+def _warn_of_silence(
+    holes: Holes,
+    missingness: Missingness | None,
+    rule: Missingness,
+    mask: Mask | None,
+    names: tuple[str, ...],
+) -> None:
+    """Warn of hidden cells that the rule does not explain and nobody called missing at random."""
+    hidden = holes.index != SEEN
+    if mask is not None:
+        hidden &= ~mask
+    if missingness is None:
+        if hidden.any():
+            warn(
+                "no rule is stated, so hidden cells are taken to be missing at random. If values are "
+                "hidden because of what they are, state the rule."
+            )
+        return
+    if not isinstance(rule, ColumnwiseMissingness):
+        return
+    sets = holes.sets
+    single = np.flatnonzero(np.diff(sets.start) == 1)
+    first = sets.start[single]
+    free = np.zeros(len(sets), dtype=bool)
+    free[single] = np.isneginf(sets.lower[first]) & np.isposinf(sets.upper[first])
+    silent = (hidden & free[np.maximum(holes.index, 0)]).any(axis=0)
+    if silent.any():
+        warn(
+            "cells are hidden where the rule shows every value, in column "
+            f"{name_some([names[i] for i in np.flatnonzero(silent)])}; they are taken to be missing at "
+            "random. State what hides them, if something does."
+        )
+
+
+def _read_intervals(
+    data: IntervalData,
+    missingness: Missingness | None,
+    at_random: Any,
+    units: tuple[Floats, Floats] | None,
+) -> Problem:
+    if missingness is not None or at_random is not None:
+        raise InputError(
+            "IntervalData says for each cell what is known of it, so neither a rule nor "
+            "missing_at_random may be given with it."
+        )
+    if units is None:
+        if len(data) < 2:
+            raise InputError(f"at least 2 rows are needed; got {len(data)}.")
+        centre, scale = _units_of_intervals(data)
+    else:
+        centre, scale = units
+    return Problem(
+        (data.values - centre) / scale,
+        data.holes().standardised(centre, scale),
+        centre,
+        scale,
+        data.names,
+        None,
+        None,
+    )
+
+
+def _units_of_intervals(data: IntervalData) -> tuple[Floats, Floats]:
+    """Location and spread of what is known of each column: values, and ends of intervals."""
+    ends = np.concatenate([data.lower, data.upper])
+    ends = np.where(np.isfinite(ends), ends, np.nan)
+    d = data.shape[1]
+    centre, scale = np.empty(d), np.empty(d)
+    for j in range(d):
+        known = ends[~np.isnan(ends[:, j]), j]
+        distinct = np.unique(known)
+        if distinct.size < 2:
+            raise NotIdentifiedError(
+                f"column {data.names[j]} has {distinct.size} distinct value"
+                f"{'' if distinct.size == 1 else 's'} or limits in {len(data)} rows; at least 2 are "
+                "needed to learn a mean and a variance. Leave the column out or add rows."
+            )
+        centre[j], scale[j] = known.mean(), known.std()
+    check_spreads(data.names, centre, scale)
+    return centre, scale

@@ -1,0 +1,96 @@
+"""Where ``full`` starts from: never from anywhere, since its likelihood need not be concave."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from halfseen.data.moments import PairMoments
+from halfseen.errors import NotIdentifiedError
+from halfseen.missingness.base import ColumnwiseMissingness
+from halfseen.parallel import single_blas_thread
+from halfseen.solvers.full.completion import Completion
+from halfseen.solvers.full.filling import fill
+from halfseen.solvers.full.m_step import correlation_of, with_floor
+from halfseen.solvers.full.problem import Problem
+from halfseen.solvers.pairwise import pairwise
+
+Floats = NDArray[np.float64]
+
+# Steps of expectation maximisation for each column by itself.
+COLUMN_STEPS = 30
+# Correlations of the rows in which a pair is seen, with weight n/(n + this): few rows say little.
+PRIOR_ROWS = 20.0
+# Smallest eigenvalue of the correlations that are started from.
+EIGENVALUE_FLOOR = 0.05
+
+
+def start_from(X: Any, problem: Problem, n_jobs: int | None) -> tuple[Floats, Floats]:
+    """Return the first mean and covariance, in standardised units.
+
+    For rules by column that of ``pairwise``, where it exists. Else each column by itself, and the correlations
+    of the values that are seen together.
+    """
+    by_column = isinstance(problem.missingness, ColumnwiseMissingness)
+    if by_column and problem.at_random is None:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found = pairwise(X, problem.missingness, n_jobs=n_jobs)
+            return problem.from_units(found.mean, found.covariance)
+        except NotIdentifiedError:
+            # A pair is never seen together: pairs cannot be started from.
+            pass
+    return available_start(problem, n_jobs)
+
+
+def available_start(problem: Problem, n_jobs: int | None) -> tuple[Floats, Floats]:
+    """Start from the columns one by one, and from the rows in which pairs are seen."""
+    moments = PairMoments.from_array(
+        np.where(problem.hidden, np.nan, problem.Y), problem.names, n_jobs
+    )
+    d = problem.shape[1]
+    mean, variance = np.zeros(d), np.ones(d)
+    if problem.holes.inequalities is None:
+        mean, variance = _columns(problem, n_jobs)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        counts = moments.counts
+        first = moments.first / counts
+        centred = moments.cross / counts - first * first.T
+        spread = moments.second / counts - first * first
+        R = centred / np.sqrt(spread * spread.T) * counts / (counts + PRIOR_ROWS)
+    R = np.where(np.isfinite(R), np.clip(R, -1.0, 1.0), 0.0)
+    np.fill_diagonal(R, 1.0)
+    R = correlation_of(with_floor(R, EIGENVALUE_FLOOR))
+    return mean, R * np.sqrt(np.outer(variance, variance))
+
+
+def _columns(problem: Problem, n_jobs: int | None) -> tuple[Floats, Floats]:
+    """Censored maximum likelihood of each column by itself.
+
+    With independent columns the means and variances that a sweep reports are exact, so that this is plain
+    expectation maximisation.
+    """
+    n, d = problem.shape
+    mean, variance = np.zeros(d), np.ones(d)
+    Y = problem.Y.copy()
+    fill(Y, problem.holes, mean, np.sqrt(variance), 0, problem.names, 0, n_jobs)
+    rows = Completion(Y, problem.holes, 0, 0, n_jobs)
+    with single_blas_thread():
+        for _ in range(COLUMN_STEPS):
+            moments = rows.sweep(mean, np.diag(1.0 / variance))
+            mean = moments.first
+            variance = np.maximum(np.diag(moments.about(mean)), 1e-6)
+    return mean, variance
+
+
+def other_starts(mean: Floats, covariance: Floats) -> Iterator[tuple[Floats, Floats]]:
+    """Yield starts around a first one: independent columns, and wider ones."""
+    variance = np.diag(covariance)
+    yield mean, np.diag(variance)
+    yield mean, np.diag(2.0 * variance)
+    yield mean, 2.0 * covariance

@@ -1,0 +1,225 @@
+"""How sure a fit is: standard errors, and intervals on scales where estimates are nearly normal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+
+from halfseen.errors import InputError
+from halfseen.gaussian import Gaussian
+
+Floats = NDArray[np.float64]
+
+# Steps of central differences, in standard errors: small next to the curvature of a smooth function, large next
+# to the rounding of its values.
+STEP = 1e-3
+
+
+class Limits(NamedTuple):
+    """Lower and upper ends of intervals."""
+
+    lower: Floats
+    upper: Floats
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Confidence intervals of one level.
+
+    Attributes
+    ----------
+    level : float
+    mean, standard_deviation : Limits of shape (d,)
+        Symmetric for means; on the log scale for standard deviations.
+    covariance, correlation : Limits of shape (d, d)
+        Variances on the log scale, correlations on Fisher's; covariances are symmetric.
+    """
+
+    level: float
+    mean: Limits
+    standard_deviation: Limits
+    covariance: Limits
+    correlation: Limits
+
+
+class Estimate(NamedTuple):
+    """The value of a function of the parameters, and its standard error."""
+
+    value: Any
+    standard_error: Any
+
+
+@dataclass(frozen=True, eq=False)
+class StandardErrors:
+    """Standard errors of everything that was learned.
+
+    Attributes
+    ----------
+    mean, standard_deviation : arrays of shape (d,)
+    covariance, correlation : arrays of shape (d, d)
+    parameters : array of shape (d + d(d+1)/2, d + d(d+1)/2) or None
+        Covariance of the estimates of the mean and of Σ_ij for i >= j, row by row; None where only
+        parameters of two columns at a time were looked at.
+    gaussian : Gaussian
+        The estimate.
+    missing : array or None
+        Shares of the information that the holes took, in independent directions, growing.
+    """
+
+    mean: Floats
+    covariance: Floats
+    correlation: Floats
+    parameters: Floats | None
+    gaussian: Gaussian
+    missing: Floats | None = None
+
+    @classmethod
+    def from_parameters(
+        cls, gaussian: Gaussian, parameters: Floats, missing: Floats | None = None
+    ) -> StandardErrors:
+        """Take every standard error from the covariance of all parameters."""
+        d = gaussian.dimension
+        place = np.zeros((d, d), dtype=np.intp)
+        i, j = np.tril_indices(d)
+        place[i, j] = place[j, i] = d + np.arange(i.size)
+        V = parameters
+        diagonal = np.diag(place)
+        ii, jj = np.broadcast_to(diagonal[:, None], (d, d)), np.broadcast_to(diagonal, (d, d))
+        return cls(
+            np.sqrt(np.diag(V)[:d]),
+            np.sqrt(V[place, place]),
+            correlation_errors(
+                gaussian,
+                (V[place, place], V[place, ii], V[place, jj]),
+                (V[ii, ii], V[ii, jj], V[jj, jj]),
+            ),
+            V,
+            gaussian,
+            missing,
+        )
+
+    @property
+    def standard_deviation(self) -> Floats:
+        """Standard errors of the standard deviations: se(σ²)/(2σ)."""
+        return np.diag(self.covariance) / (2.0 * self.gaussian.standard_deviations)
+
+    def of(self, function: Callable[[Floats, Floats], ArrayLike]) -> Estimate:
+        """Value and standard error of a smooth function of mean and covariance (delta method).
+
+        Parameters
+        ----------
+        function : callable
+            ``function(mean, covariance)`` returns a number or an array.
+
+        Returns
+        -------
+        Estimate
+            ``value`` and ``standard_error``, of the shape that the function returns.
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> rule = hs.DetectionLimits(lower=0.0)
+        >>> fit = hs.fit(hs.simulate(hs.Gaussian([1.0], [[1.0]]), rule, 2000), rule, random_state=0)
+        >>> ratio = fit.standard_errors.of(lambda mean, covariance: mean[0] / covariance[0, 0] ** 0.5)
+        >>> bool(0.01 < ratio.standard_error < 0.1)
+        True
+        """
+        if self.parameters is None:
+            raise InputError(
+                f"with {self.gaussian.dimension} columns only standard errors of means, covariances "
+                "and correlations are computed; use fit.bootstrap for functions of more parameters."
+            )
+        mean, covariance = self.gaussian.mean, self.gaussian.covariance
+        value = np.asarray(function(mean.copy(), covariance.copy()), dtype=float)
+        # Along each principal axis of the uncertainty, a thousandth of its length.
+        lengths, axes = np.linalg.eigh(_on_unit_scale(self.parameters))
+        scale = np.sqrt(np.diag(self.parameters))
+        total = np.zeros(value.shape)
+        for length, axis in zip(lengths, axes.T, strict=True):
+            if length <= 0.0:
+                continue
+            move = np.sqrt(length) * axis * scale
+            ends = [
+                np.asarray(function(*_moved(mean, covariance, sign * STEP * move)), dtype=float)
+                for sign in (1.0, -1.0)
+            ]
+            total += ((ends[0] - ends[1]) / (2.0 * STEP)) ** 2
+        error = np.sqrt(total)
+        return Estimate(value[()], error[()])
+
+    def intervals(self, level: float = 0.95) -> Intervals:
+        """Confidence intervals for every parameter."""
+        if not isinstance(level, float | int | np.floating) or not 0.0 < level < 1.0:
+            raise InputError(f"level must lie between 0 and 1, such as 0.95; got {level!r}.")
+        q = float(ndtri(0.5 + 0.5 * level))
+        g = self.gaussian
+        # log σ² ± q se(σ²)/σ²
+        variance = np.diag(g.covariance)
+        ratio = np.exp(q * np.diag(self.covariance) / variance)
+        low, high = g.covariance - q * self.covariance, g.covariance + q * self.covariance
+        np.fill_diagonal(low, variance / ratio)
+        np.fill_diagonal(high, variance * ratio)
+        # artanh ρ ± q se(ρ)/(1 − ρ²)
+        R = g.correlation
+        with np.errstate(divide="ignore", invalid="ignore"):
+            z = np.arctanh(np.clip(R, -1.0, 1.0))
+            width = q * self.correlation / (1.0 - R * R)
+            lower, upper = np.tanh(z - width), np.tanh(z + width)
+        np.fill_diagonal(lower, 1.0)
+        np.fill_diagonal(upper, 1.0)
+        return Intervals(
+            float(level),
+            Limits(g.mean - q * self.mean, g.mean + q * self.mean),
+            Limits(np.sqrt(variance / ratio), np.sqrt(variance * ratio)),
+            Limits(low, high),
+            Limits(lower, upper),
+        )
+
+
+def correlation_errors(
+    gaussian: Gaussian,
+    covariance: tuple[Floats, Floats, Floats],
+    variances: tuple[Floats, Floats, Floats],
+) -> Floats:
+    """Standard errors of correlations, by the delta method.
+
+    ``covariance`` holds, for each pair, the variance of σ_ij and its covariances with σ_ii and σ_jj;
+    ``variances`` those of (σ_ii, σ_ii), (σ_ii, σ_jj) and (σ_jj, σ_jj).
+    """
+    # ρ = σ_ij/√(σ_ii σ_jj): derivatives 1/√(σ_ii σ_jj), −ρ/(2σ_ii), −ρ/(2σ_jj)
+    R = gaussian.correlation
+    variance = np.diag(gaussian.covariance)
+    a = 1.0 / np.sqrt(np.outer(variance, variance))
+    b, c = -0.5 * R / variance[:, None], -0.5 * R / variance
+    square = (
+        a * a * covariance[0]
+        + 2.0 * a * b * covariance[1]
+        + 2.0 * a * c * covariance[2]
+        + b * b * variances[0]
+        + 2.0 * b * c * variances[1]
+        + c * c * variances[2]
+    )
+    out = np.sqrt(np.maximum(square, 0.0))
+    np.fill_diagonal(out, 0.0)
+    return out
+
+
+def _on_unit_scale(V: Floats) -> Floats:
+    """Correlations of the estimates; a parameter that is known has zeros."""
+    scale = np.sqrt(np.diag(V))
+    safe = np.where(scale > 0.0, scale, 1.0)
+    return V / np.outer(safe, safe)
+
+
+def _moved(mean: Floats, covariance: Floats, move: Floats) -> tuple[Floats, Floats]:
+    d = mean.size
+    i, j = np.tril_indices(d)
+    change = np.zeros((d, d))
+    change[i, j] = change[j, i] = move[d:]
+    return mean + move[:d], covariance + change
