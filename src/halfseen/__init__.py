@@ -34,7 +34,7 @@ from halfseen.missingness import (
     everything,
 )
 from halfseen.simulate import simulate
-from halfseen.solvers import Fit, Status, fit
+from halfseen.solvers import Fit, Status, fit, likelihood_ratio_test, pool
 
 if TYPE_CHECKING:
     from halfseen.estimators import CensoredGaussian
@@ -73,8 +73,10 @@ __all__ = [
     "diagnose",
     "everything",
     "fit",
+    "likelihood_ratio_test",
     "metrics",
     "planning",
+    "pool",
     "samplers",
     "simulate",
     "solvers",

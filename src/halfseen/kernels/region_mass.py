@@ -43,9 +43,7 @@ def set_log_mass(m, s, low, high, lower, upper, node, weight):
         for k in range(node.size):
             if weight[k] > 0.0 and low < node[k] < high:
                 z = (node[k] - m) / s
-                total = _log_add(
-                    total, math.log(weight[k] / s) - 0.5 * z * z - HALF_LOG_TWO_PI
-                )
+                total = _log_add(total, math.log(weight[k] / s) - 0.5 * z * z - HALF_LOG_TWO_PI)
     return total
 
 
@@ -162,7 +160,9 @@ def _two_bound(m, L, sets, T, c, stages, cells):
             z = (node[k] - m[0]) / L[0, 0]
             if weight[k] > 0.0 and low0 < z < high0:
                 log_weight = math.log(weight[k] / L[0, 0])
-                total = _log_add(total, log_weight + _second(z, m, L, sets, T, c, stages, cells, eps))
+                total = _log_add(
+                    total, log_weight + _second(z, m, L, sets, T, c, stages, cells, eps)
+                )
         return total
     for p in range(lower.size):
         start = max(low0, (lower[p] - m[0]) / L[0, 0])
@@ -174,7 +174,9 @@ def _two_bound(m, L, sets, T, c, stages, cells):
             for k in range(NODES_24.size):
                 z = start + width * (panel + NODES_24[k])
                 log_weight = math.log(WEIGHTS_24[k] * width)
-                total = _log_add(total, log_weight + _second(z, m, L, sets, T, c, stages, cells, eps))
+                total = _log_add(
+                    total, log_weight + _second(z, m, L, sets, T, c, stages, cells, eps)
+                )
     return total
 
 
@@ -254,7 +256,9 @@ def row_log_mass(m, C, sets, A, c, boxed, cells, points, shifts):
         low, high = _chord_at(0, np.empty(1), T, level, stages)
         lower, upper, node, weight = _sets_of(cells, sets[0])
         s = L[0, 0]
-        return set_log_mass(m[0], s, m[0] + s * low, m[0] + s * high, lower, upper, node, weight), 0.0
+        return set_log_mass(
+            m[0], s, m[0] + s * low, m[0] + s * high, lower, upper, node, weight
+        ), 0.0
     if h == 2:
         return _two_bound(m, L, sets, T, level, stages, cells), 0.0
     return _sampled(m, L, sets, bound, T, level, stages, cells, points, shifts)

@@ -188,7 +188,9 @@ def _limits(cells, j, Z, R, W, level, mean, inverse, m, low, high):
         m[c - first] = Z[r, j] - R[r, j] * inverse
         low[c - first], high[c - first] = -math.inf, math.inf
         if level.size > 0:
-            low[c - first], high[c - first] = _chord(Z[r, j], cells.V[j], level, W[r], cells.sign[r])
+            low[c - first], high[c - first] = _chord(
+                Z[r, j], cells.V[j], level, W[r], cells.sign[r]
+            )
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -244,9 +246,7 @@ def sweep(Y, Z, R, E, W, level, mean, P, cells, uniforms, backwards, variance):
         inverse = 1.0 / P[j, j]
         s = math.sqrt(inverse)
         _limits(cells, j, Z, R, W, level, mean[j], inverse, m, low, high)
-        variance[j] += _draw_column(
-            cells, j, mean[j], s, m, low, high, uniforms, x, e, scratch
-        )
+        variance[j] += _draw_column(cells, j, mean[j], s, m, low, high, uniforms, x, e, scratch)
         for c in range(first, last):
             r, i = cells.row[c], c - first
             if math.isnan(x[i]):

@@ -1,6 +1,11 @@
 """One file per algorithm, and one door to them all."""
 
 from halfseen.solvers.fit import METHODS, fit
+from halfseen.solvers.full import full
+from halfseen.solvers.inference.bootstrap import Bootstrap
+from halfseen.solvers.inference.pooling import Pooled, pool
+from halfseen.solvers.inference.ratio_test import RatioTest, likelihood_ratio_test
+from halfseen.solvers.inference.uncertainty import Intervals, StandardErrors
 from halfseen.solvers.initialize import initialize
 from halfseen.solvers.missing_descent import missing_descent
 from halfseen.solvers.pairwise import pairwise
@@ -13,13 +18,21 @@ from halfseen.solvers.truncation_psgd import truncation_psgd
 
 __all__ = [
     "METHODS",
+    "Bootstrap",
     "Fit",
+    "Intervals",
     "Note",
+    "Pooled",
+    "RatioTest",
+    "StandardErrors",
     "Status",
     "fit",
+    "full",
     "initialize",
+    "likelihood_ratio_test",
     "missing_descent",
     "pairwise",
+    "pool",
     "project_to_domain",
     "sample_gradient",
     "truncated_sgd",

@@ -22,7 +22,7 @@ from halfseen.seeds import RandomState
 from halfseen.solvers.full import full
 from halfseen.solvers.missing_descent import missing_descent
 from halfseen.solvers.pairwise import pairwise
-from halfseen.solvers.result import Fit, Status
+from halfseen.solvers.result import Fit, Source, Status
 from halfseen.solvers.truncated_sgd import truncated_sgd
 from halfseen.solvers.truncation import truncation
 from halfseen.solvers.truncation_psgd import truncation_psgd
@@ -122,6 +122,8 @@ def fit(
         X = dataclasses.replace(X, names=read_table(np.zeros((2, X.width)), names).names)
     options.update({key: value for key, value in shared.items() if key in allowed})
     result = solver(X, missingness, **options)
+    if result.source is None and not isinstance(X, PairMoments):
+        result = dataclasses.replace(result, source=Source(X, missingness, None, 0, n_jobs, {}))
     if result.status.severity >= Status.TOO_FEW_JOINT_ROWS.severity:
         details = " ".join(note.text for note in result.notes if note.status is result.status)
         warnings.warn(f"{result.status.value} {details}", ConvergenceWarning, stacklevel=2)

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import enum
 import textwrap
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from halfseen.errors import InputError
 from halfseen.gaussian import Gaussian
 from halfseen.missingness.base import Missingness
+from halfseen.seeds import RandomState
 from halfseen.solvers.inference.uncertainty import Intervals, StandardErrors
+
+if TYPE_CHECKING:
+    from halfseen.solvers.inference.bootstrap import Bootstrap
+    from halfseen.solvers.inference.likelihood import LogLikelihood
 
 
 class Status(enum.Enum):
@@ -37,9 +44,7 @@ class Status(enum.Enum):
         "Some pairs of columns are seen together in so few rows that their correlation is hardly "
         "known."
     )
-    WEAKLY_IDENTIFIED = (
-        "Some parameters are hardly determined by what is seen; their standard errors say how little."
-    )
+    WEAKLY_IDENTIFIED = "Some parameters are hardly determined by what is seen; their standard errors say how little."
     ON_DOMAIN_EDGE = (
         "Part of the estimate lies on the edge of the domain that the seen share allows: the data "
         "do not determine it. Check the limits and their units, and look for columns that repeat "
@@ -70,6 +75,34 @@ class MonteCarloErrors(NamedTuple):
 
     mean: NDArray[np.float64]
     covariance: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Which columns depend on each other given all others.
+
+    Attributes
+    ----------
+    names : tuple of str
+    adjacency : boolean array of shape (d, d)
+    partial_correlation : array of shape (d, d)
+        Zero where there is no edge.
+    """
+
+    names: tuple[str, ...]
+    adjacency: NDArray[np.bool_]
+    partial_correlation: NDArray[np.float64]
+
+    @property
+    def edges(self) -> list[tuple[str, str, float]]:
+        """The pairs that are joined, with their partial correlations, strongest first."""
+        i, j = np.nonzero(np.triu(self.adjacency))
+        strength = self.partial_correlation[i, j]
+        order = np.argsort(-np.abs(strength), kind="stable")
+        return [(self.names[i[k]], self.names[j[k]], float(strength[k])) for k in order]
+
+    def __repr__(self) -> str:
+        return f"Graph({len(self.names)} columns, {len(self.edges)} edges)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +190,187 @@ class Fit:
     def correlation(self) -> NDArray[np.float64]:
         """Recovered correlation matrix."""
         return self.gaussian.correlation
+
+    @property
+    def standard_errors(self) -> StandardErrors:
+        """Standard errors of mean, covariance and correlation; ``.of(function)`` of anything smooth."""
+        if self.uncertainty is None:
+            raise InputError(
+                f"this fit (method {self.method!r}) has no standard errors. "
+                + (
+                    "Regularised estimates have none in closed form; use fit.bootstrap()."
+                    if self.method == "full"
+                    else 'method="full" gives them.'
+                )
+            )
+        return self.uncertainty
+
+    def confidence_interval(self, level: float = 0.95) -> Intervals:
+        """Confidence intervals: means, standard deviations and variances (log scale), correlations (Fisher's).
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> rule = hs.DetectionLimits(lower=0.0)
+        >>> fit = hs.fit(hs.simulate(hs.Gaussian([1.0], [[1.0]]), rule, 2000), rule, random_state=0)
+        >>> interval = fit.confidence_interval(0.99)
+        >>> bool(interval.mean.lower[0] < 1.0 < interval.mean.upper[0])
+        True
+        """
+        return self.standard_errors.intervals(level)
+
+    @cached_property
+    def log_likelihood(self) -> LogLikelihood:
+        """Log-likelihood of what is seen, with the standard error of its estimate.
+
+        Exact where no row has more than two hidden cells.
+        """
+        from halfseen.solvers.inference.imputation import read_source
+        from halfseen.solvers.inference.likelihood import log_likelihood
+
+        problem = read_source(self, None)
+        found = log_likelihood(
+            problem.Y, problem.holes, *problem.from_units(self.mean, self.covariance)
+        )
+        # Densities of seen values are per unit of the table, not per standard deviation.
+        seen = (~problem.hidden).sum(axis=0)
+        return replace(found, value=found.value - float(seen @ np.log(problem.scale)))
+
+    @property
+    def aic(self) -> float:
+        """Akaike's criterion, −2·log-likelihood + 2·parameters."""
+        return -2.0 * self.log_likelihood.value + 2.0 * self._parameters()
+
+    @property
+    def bic(self) -> float:
+        """Schwarz' criterion, −2·log-likelihood + log(rows)·parameters."""
+        return -2.0 * self.log_likelihood.value + float(np.log(self.rows)) * self._parameters()
+
+    def _parameters(self) -> int:
+        if self.parameters is None:
+            raise InputError(f'the criteria need a fit by method="full"; this is {self.method!r}.')
+        return self.parameters
+
+    def impute(
+        self, X: Any = None, missingness: Missingness | None = None, missing_at_random: Any = None
+    ) -> NDArray[np.float64]:
+        """Return a table with each hidden cell at its mean given what is seen of its row.
+
+        The mean is taken over the region that the rule leaves; where a set has several pieces and the mean
+        falls between them, it is the mean of the likeliest piece. Averages of such a table are right, but
+        its variances are too small: use ``draw_imputations`` for anything but single values.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), data frame or IntervalData, optional
+            By default the table that was fitted.
+        missingness : Missingness, optional
+            The rule of ``X``; that of the fit by default.
+        missing_at_random : boolean array, optional
+            Cells of ``X`` that are simply missing.
+
+        Returns
+        -------
+        array of shape (n, d)
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> rule = hs.DetectionLimits(lower=0.0)
+        >>> fit = hs.fit(hs.simulate(hs.Gaussian([1.0], [[1.0]]), rule, 2000), rule, random_state=0)
+        >>> filled = fit.impute()
+        >>> bool((filled[fit.source.X.values != fit.source.X.values] < 0.0).all())
+        True
+        """
+        from halfseen.solvers.inference.imputation import impute
+
+        return impute(self, X, missingness, missing_at_random)
+
+    def draw_imputations(
+        self,
+        X: Any = None,
+        m: int = 20,
+        random_state: RandomState = None,
+        missingness: Missingness | None = None,
+        missing_at_random: Any = None,
+    ) -> NDArray[np.float64]:
+        """Return m completed tables, drawn with the uncertainty of the parameters (proper imputation).
+
+        Each table has parameters of its own: drawn from the normal approximation to their
+        distribution, or, where that is not known (regularised fits, many columns), refitted to rows drawn
+        with replacement. Analyse each table, and combine the answers with ``halfseen.pool``.
+
+        Parameters
+        ----------
+        X, missingness, missing_at_random
+            As in ``impute``.
+        m : int
+            Number of tables.
+        random_state : int, Generator or None
+
+        Returns
+        -------
+        array of shape (m, n, d)
+        """
+        from halfseen.solvers.inference.imputation import draw_imputations
+
+        return draw_imputations(self, X, m, random_state, missingness, missing_at_random)
+
+    def bootstrap(
+        self,
+        replicates: int = 200,
+        kind: str = "rows",
+        statistic: Callable[..., ArrayLike] | None = None,
+        random_state: RandomState = None,
+    ) -> Bootstrap:
+        """Refit tables drawn anew, each started from this fit.
+
+        Parameters
+        ----------
+        replicates : int
+        kind : {"rows", "parametric"}
+            Rows drawn with replacement, or rows simulated from the fit and hidden by its rule.
+        statistic : callable, optional
+            ``statistic(mean, covariance)`` is kept for each replicate too.
+        random_state : int, Generator or None
+
+        Returns
+        -------
+        Bootstrap
+            With ``standard_error(of)`` and ``interval(of, level)``.
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> rule = hs.DetectionLimits(lower=0.0)
+        >>> fit = hs.fit(hs.simulate(hs.Gaussian([1.0], [[1.0]]), rule, 500), rule, random_state=0)
+        >>> errors = fit.bootstrap(20, random_state=0).standard_error("mean")
+        >>> bool(0.02 < errors[0] < 0.1)
+        True
+        """
+        from halfseen.solvers.inference.bootstrap import bootstrap
+
+        return bootstrap(self, replicates, kind, statistic, random_state)
+
+    def graph(self) -> Graph:
+        """Conditional-independence graph of a fit with ``covariance="sparse"``.
+
+        Two columns without an edge are independent given all others.
+        """
+        if self.precision is None:
+            raise InputError(
+                'a graph needs a sparse precision matrix: fit with covariance="sparse".'
+            )
+        scale = np.sqrt(np.diag(self.precision))
+        partial = -self.precision / np.outer(scale, scale)
+        np.fill_diagonal(partial, 1.0)
+        adjacency = self.precision != 0.0
+        np.fill_diagonal(adjacency, False)
+        return Graph(
+            self.names,
+            adjacency,
+            np.where(adjacency | np.eye(len(scale), dtype=bool), partial, 0.0),
+        )
 
     def summary(self, most_columns: int = 40) -> str:
         """Return a table of what was learned, in 80 columns of text."""

@@ -22,12 +22,9 @@ LARGEST_AUTOCORRELATION = 0.95
 
 @dataclass
 class Averages:
-    """Batch means of expected moments and of parameters, over sweeps.
+    """Batch means of expected moments and of parameters, over sweeps."""
 
-    A batch begins as two sweeps, one with uniforms that mirror the other's.
-    """
-
-    size: int = 2
+    size: int = 1
     parameters: list[Floats] = field(default_factory=list)
     first: list[Floats] = field(default_factory=list)
     second: list[Floats] = field(default_factory=list)
@@ -49,13 +46,19 @@ class Averages:
         self.pending.clear()
         if self.batches == MOST_BATCHES:
             for batches in (self.parameters, self.first, self.second):
-                batches[:] = [0.5 * (a + b) for a, b in zip(batches[::2], batches[1::2], strict=True)]
+                batches[:] = [
+                    0.5 * (a + b) for a, b in zip(batches[::2], batches[1::2], strict=True)
+                ]
             self.size *= 2
 
     def drop(self, count: int) -> None:
         """Forget the first batches."""
         for batches in (self.parameters, self.first, self.second):
             del batches[:count]
+
+    def mean(self) -> Floats:
+        """Average of the parameters."""
+        return np.mean(self.parameters, axis=0)
 
     def moments(self) -> Moments:
         """Average of the expected moments."""
@@ -88,4 +91,4 @@ class Averages:
         table = np.array(self.parameters) / scale
         half = len(table) // 2
         change = table[half:].mean(axis=0) - table[:half].mean(axis=0)
-        return float(np.sqrt(np.mean(change * change))) if change.size else 0.0
+        return float(np.sqrt(np.mean(change * change)))

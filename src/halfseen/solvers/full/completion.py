@@ -37,11 +37,26 @@ class Block:
 
     rows: slice
     cells: Cells
-    hidden: int
+
+    @property
+    def hidden(self) -> int:
+        """Number of hidden cells."""
+        return self.cells.row.size
+
+    @property
+    def places(self) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+        """Row, within the block, and column of each hidden cell."""
+        return self.cells.row, np.repeat(
+            np.arange(self.cells.start.size - 1), np.diff(self.cells.start)
+        )
 
 
 class Completion:
     """A table whose hidden cells have values for now; ``sweep`` draws them anew.
+
+    The hidden cells have two sets of values, drawn with mirrored uniforms: u for one, 1 − u for the other
+    (antithetic variates). Each is a Gibbs chain in its own right, and most of the noise of one is the
+    opposite of the other's, so that their average has little.
 
     Parameters
     ----------
@@ -62,6 +77,7 @@ class Completion:
             make_block(holes, slice(start, min(start + step, len(Y))))
             for start in range(0, len(Y), step)
         ]
+        self._mirrored = [Y[block.rows][block.places] for block in self.blocks]
 
     @property
     def hidden(self) -> int:
@@ -69,9 +85,9 @@ class Completion:
         return sum(block.hidden for block in self.blocks)
 
     def sweep(self, mean: Floats, precision: Floats) -> Moments:
-        """Draw every hidden cell once; return expected moments given the other cells."""
+        """Draw both values of every hidden cell; return expected moments given the other cells."""
         n, d = self.Y.shape
-        backwards = bool(self.sweeps // 2 % 2)
+        backwards = bool(self.sweeps % 2)
 
         def work(number: int) -> tuple[Floats, Floats]:
             return self._sweep_block(number, mean, precision, backwards)
@@ -81,37 +97,50 @@ class Completion:
             first += one
             second += two
         self.sweeps += 1
-        shift = np.outer(mean, first / n)
-        return Moments(mean + first / n, second / n + shift + shift.T + np.outer(mean, mean))
+        first /= 2 * n
+        second /= 2 * n
+        shift = np.outer(mean, first)
+        return Moments(mean + first, second + shift + shift.T + np.outer(mean, mean))
 
     def uniforms(self, number: int) -> Floats:
-        """Return the uniforms of a block in the coming sweep; every second sweep mirrors the one before.
-
-        Mirrored uniforms (antithetic variates) send most cells to the other side of their
-        distributions, so that the noise of two sweeps largely cancels in their average.
-        """
-        key = (self.chain, self.sweeps // 2, number)
-        u = keyed_generator(self.seed, Purpose.FULL, *key).random(self.blocks[number].hidden)
-        if self.sweeps % 2:
-            np.subtract(1.0, u, out=u)
-        # The ends of [0, 1] would be drawn as infinite values.
-        return np.clip(u, 2.0**-53, 1.0 - 2.0**-53, out=u)
+        """Return the uniforms of a block in the coming sweep."""
+        key = (self.chain, self.sweeps, number)
+        rng = keyed_generator(self.seed, Purpose.FULL, *key)
+        return inside(rng.random(self.blocks[number].hidden))
 
     def _sweep_block(
         self, number: int, mean: Floats, P: Floats, backwards: bool
     ) -> tuple[Floats, Floats]:
         block = self.blocks[number]
-        Z = self.Y[block.rows] - mean
-        E, variance = Z.copy(), np.zeros(mean.size)
-        run_sweep(
-            self.Y[block.rows], Z, E, mean, P, block.cells, self.uniforms(number), backwards, variance
-        )
-        # A cell was drawn given the new values of the cells before it: those products are kept.
-        products = E.T @ Z
-        products = np.triu(products, 1) if backwards else np.tril(products, -1)
-        products += products.T
-        np.fill_diagonal(products, np.einsum("ij,ij->j", E, E) + variance)
-        return E.sum(axis=0), products
+        u = self.uniforms(number)
+        first, second = _sweep_rows(self.Y[block.rows], block, mean, P, u, backwards)
+        other = self.Y[block.rows].copy()
+        places = block.places
+        other[places] = self._mirrored[number]
+        np.subtract(1.0, u, out=u)
+        first_of_other, second_of_other = _sweep_rows(other, block, mean, P, u, backwards)
+        self._mirrored[number][:] = other[places]
+        return first + first_of_other, second + second_of_other
+
+
+def inside(u: Floats) -> Floats:
+    """Keep uniforms off the ends of [0, 1], in place: they would be drawn as infinite values."""
+    return np.clip(u, 2.0**-53, 1.0 - 2.0**-53, out=u)
+
+
+def _sweep_rows(
+    Y: Floats, block: Block, mean: Floats, P: Floats, uniforms: Floats, backwards: bool
+) -> tuple[Floats, Floats]:
+    """Sweep over the rows of a block; return sums of expected first and second moments about the mean."""
+    Z = Y - mean
+    E, variance = Z.copy(), np.zeros(mean.size)
+    run_sweep(Y, Z, E, mean, P, block.cells, uniforms, backwards, variance)
+    # A cell was drawn given the new values of the cells before it: those products are kept.
+    products = E.T @ Z
+    products = np.triu(products, 1) if backwards else np.tril(products, -1)
+    products += products.T
+    np.fill_diagonal(products, np.einsum("ij,ij->j", E, E) + variance)
+    return E.sum(axis=0), products
 
 
 def run_sweep(
@@ -160,4 +189,4 @@ def make_block(holes: Holes, rows: slice) -> Block:
         np.empty(0) if bound is None else bound.b,
         np.empty((n, 0), dtype=np.int8) if bound is None else bound.sign[rows],
     )
-    return Block(rows, cells, place.size)
+    return Block(rows, cells)

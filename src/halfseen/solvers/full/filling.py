@@ -95,6 +95,9 @@ def cell_bounds(holes: Holes) -> tuple[Floats, Floats]:
     sets = holes.sets
     has = np.diff(sets.start) > 0
     least, greatest = np.full(len(sets), -np.inf), np.full(len(sets), np.inf)
-    least[has], greatest[has] = sets.lower[sets.start[:-1][has]], sets.upper[sets.start[1:][has] - 1]
+    least[has], greatest[has] = (
+        sets.lower[sets.start[:-1][has]],
+        sets.upper[sets.start[1:][has] - 1],
+    )
     index = np.maximum(holes.index, 0)
     return least[index], greatest[index]

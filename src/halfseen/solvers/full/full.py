@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ from halfseen.solvers.result import Fit, Note, Source, Status
 Floats = NDArray[np.float64]
 
 ACCURACY = 0.1
-MOST_SWEEPS = 500
+MOST_SWEEPS = 1000
 
 
 def full(
@@ -54,46 +55,117 @@ def full(
     progress: bool = False,
     n_jobs: int | None = None,
 ) -> Fit:
-    """Learn a Gaussian from every seen value and from where every hidden one can be."""
+    """Learn a Gaussian from every seen value and from where every hidden one can be.
+
+    Stochastic expectation maximisation: Gibbs sweeps draw the hidden cells, in the sets and between the
+    inequalities that the rule leaves them; the parameters follow the expected moments. It reaches
+    the Cramér–Rao limit where the information can be had at all. It starts from ``pairwise`` or from the
+    columns one by one, and believes that a hidden cell was hidden by the rule unless told otherwise.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d), data frame, or IntervalData
+        NaN where a value is hidden.
+    missingness : Missingness, optional
+        What hides a value; not with ``IntervalData``, which says it for each cell. None: NaN is missing
+        at random.
+    covariance : array-like of shape (d, d), or {"free", "diagonal", "shrinkage", "sparse"}, optional
+        The covariance, where it is known; or what it may be. "shrinkage" pulls correlations towards zero,
+        "sparse" is the graphical lasso; both are for few rows. By default it is free, or shrunken
+        where there are no more rows than columns.
+    correlation : array-like of shape (d, d), optional
+        The correlation matrix, where it is known; the scale of each column is then free.
+    mean : array-like of shape (d,), optional
+        The mean, where it is known.
+    missing_at_random : boolean array of shape (n, d), optional
+        Hidden cells that are simply missing: the rule says nothing about them.
+    shrinkage : float, optional
+        The share for ``covariance="shrinkage"``, between 0 and 1; chosen from the data by default.
+    penalty : float, optional
+        The penalty for ``covariance="sparse"``, on the scale of correlations; chosen by the extended Bayesian
+        information criterion by default.
+    accuracy : float
+        When to stop: the Monte-Carlo standard error of every parameter, as a share of its statistical
+        standard error (of the one with complete data where that is not computed).
+    most_sweeps : int
+        When to stop in any case.
+    standard_errors : bool
+        Whether to compute statistical standard errors.
+    start : Gaussian, optional
+        Where to start from.
+    random_state : int, Generator or None
+        Seed of the sweeps.
+    progress : bool
+        Whether to show a bar.
+    n_jobs : int or None
+        Threads; None for all cores. The answer does not depend on it.
+
+    Returns
+    -------
+    Fit
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> truth = hs.Gaussian([0.0, 0.0], [[1.0, 0.5], [0.5, 1.0]])
+    >>> rule = hs.DetectionLimits(lower=0.0)
+    >>> fit = hs.solvers.full(hs.simulate(truth, rule, 5000), rule, random_state=0)
+    >>> bool(abs(fit.mean).max() < 4 * fit.standard_errors.mean.max())
+    True
+    """
     resolve_jobs(n_jobs)
     settings = Settings(
         positive_number("accuracy", accuracy),
-        whole_number("most_sweeps", most_sweeps),
+        whole_number("most_sweeps", most_sweeps, 2),
         standard_errors,
         seed_of(random_state),
         progress,
         n_jobs,
     )
     problem = read_problem(X, missingness, missing_at_random, n_jobs)
-    structure = choose_structure(problem, covariance, correlation, shrinkage, penalty)
-    known_mean = None if mean is None else finite_vector("mean", mean, problem.shape[1])
-    notes = []
+    options = {
+        "covariance": covariance, "correlation": correlation, "mean": mean,
+        "shrinkage": shrinkage, "penalty": penalty,
+    }  # fmt: skip
+    m_step, notes = m_step_for(problem, **options)
+    source = Source(X, missingness, missing_at_random, settings.seed, n_jobs, options)
+    with single_blas_thread():
+        if start is None:
+            first = start_from(X, problem, n_jobs)
+        else:
+            first = problem.from_units(start.mean, start.covariance)
+        first = m_step.admit(*first)
+        if isinstance(m_step.structure, Sparse) and penalty is None:
+            m_step = replace(
+                m_step, structure=choose_penalty(problem, m_step.mean, first, settings)
+            )
+        return learn(
+            problem, m_step, first, settings, notes, source, follow_start=start is not None
+        )
+
+
+def m_step_for(
+    problem: Problem,
+    covariance: ArrayLike | str | None = None,
+    correlation: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+    shrinkage: float | None = None,
+    penalty: float | None = None,
+) -> tuple[MStep, list[Note]]:
+    """Read what was said about the parameters, in the units of the table."""
     n, d = problem.shape
+    notes = []
+    structure = choose_structure(problem, covariance, correlation, shrinkage, penalty)
     if structure is None:
         structure = Free()
         if n <= d:
             structure = Shrinkage()
             text = f"{n} rows, {d} columns. Choose covariance= yourself to say how."
             notes.append(Note(Status.REGULARISED, text))
-    options = {
-        "covariance": covariance, "correlation": correlation, "mean": mean,
-        "shrinkage": shrinkage, "penalty": penalty,
-    }  # fmt: skip
-    source = Source(X, missingness, missing_at_random, settings.seed, n_jobs, options)
-    if known_mean is not None:
-        known_mean = (known_mean - problem.centre) / problem.scale
-    with single_blas_thread():
-        if start is None:
-            first = start_from(X, problem, n_jobs)
-        else:
-            first = problem.from_units(start.mean, start.covariance)
-        if known_mean is not None:
-            first = known_mean, first[1]
-        if isinstance(structure, Known):
-            first = first[0], structure.covariance
-        if isinstance(structure, Sparse) and penalty is None:
-            structure = choose_penalty(problem, known_mean, first, settings)
-        return learn(problem, MStep(structure, known_mean), first, settings, notes, source)
+    known = None
+    if mean is not None:
+        known = (finite_vector("mean", mean, d) - problem.centre) / problem.scale
+    return MStep(structure, known), notes
 
 
 def choose_structure(

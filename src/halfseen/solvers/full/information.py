@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from halfseen.missingness.holes import Holes
 from halfseen.parallel import map_in_order
 from halfseen.seeds import Purpose, keyed_generator
-from halfseen.solvers.full.completion import block_rows, make_block, run_sweep
+from halfseen.solvers.full.completion import block_rows, inside, make_block, run_sweep
+from halfseen.solvers.full.m_step import pack
 
 Floats = NDArray[np.float64]
 
@@ -31,6 +32,9 @@ MOST_ROWS = 4096
 MOST_PARAMETERS = 500
 # Largest share of missing information that is told from 1: beyond, standard errors are a lower bound.
 LARGEST_SHARE = 1.0 - 1e-4
+# For steps along hardly determined directions the share counts as no more than this: steps are at most
+# twenty times those of expectation maximisation.
+LARGEST_GAIN_SHARE = 0.95
 
 
 @dataclass(frozen=True)
@@ -45,14 +49,18 @@ class Information:
         Of the estimates of the free parameters.
     missing : array of shape (q,)
         Shares of the information that are missing, in the directions of ``directions``, growing.
-    directions : array of shape (q, q)
-        Directions in the space of free parameters, in columns.
+    gain : array of shape (q, q)
+        I_seen⁻¹ I_complete: how far the top of the likelihood is, for a unit step of expectation
+        maximisation.
+    at : array of shape (d + d(d+1)/2,)
+        The parameters at which it was estimated.
     """
 
     basis: Floats
     covariance: Floats
     missing: Floats
-    directions: Floats
+    gain: Floats
+    at: Floats
 
     def variances(self) -> Floats:
         """Variances of the estimates of (μ, Σ_ij for i >= j)."""
@@ -107,7 +115,7 @@ def missing_information(
             total = np.zeros((len(part), size))
             for k in range(FORGET + average):
                 Z = part - mean
-                u = np.clip(rng.random(block.hidden), 2.0**-53, 1.0 - 2.0**-53)
+                u = inside(rng.random(block.hidden))
                 R = run_sweep(
                     part, Z, Z.copy(), mean, P, block.cells, u, bool(k % 2), np.zeros(len(P))
                 )
@@ -161,7 +169,10 @@ def information(
     missing, vectors = np.linalg.eigh(0.5 * (share + share.T))
     kept = 1.0 - np.clip(missing, 0.0, LARGEST_SHARE)
     directions = np.linalg.solve(L.T, vectors)
-    return Information(basis, (directions / kept) @ directions.T / n, missing, directions)
+    capped = 1.0 - np.clip(missing, 0.0, LARGEST_GAIN_SHARE)
+    gain = (directions / capped) @ (L @ vectors).T
+    at = pack(mean, covariance)
+    return Information(basis, (directions / kept) @ directions.T / n, missing, gain, at)
 
 
 def spread_rows(n: int, most: int) -> NDArray[np.intp]:

@@ -17,7 +17,12 @@ from halfseen.solvers.full.m_step import MStep, Sparse, graphical_lasso
 from halfseen.solvers.full.pair_information import pair_errors
 from halfseen.solvers.full.problem import Problem
 from halfseen.solvers.full.starts import other_starts
-from halfseen.solvers.full.stochastic_em import State, StochasticEM, complete_errors
+from halfseen.solvers.full.stochastic_em import (
+    NEW_INFORMATION,
+    State,
+    StochasticEM,
+    complete_errors,
+)
 from halfseen.solvers.inference.likelihood import log_likelihood
 from halfseen.solvers.inference.uncertainty import StandardErrors, correlation_errors
 from halfseen.solvers.loop import iterate
@@ -25,8 +30,8 @@ from halfseen.solvers.result import Fit, MonteCarloErrors, Note, Source, Status,
 
 Floats = NDArray[np.float64]
 
-# Sweeps from each of several starts before their likelihoods are compared, and the rows compared on.
-TRIAL_SWEEPS, TRIAL_ROWS = 16, 2000
+# Steps from each of several starts before their likelihoods are compared, and the rows compared on.
+TRIAL_SWEEPS, TRIAL_ROWS = 8, 2000
 # Chains that differ by more than this many standard errors have not found the same answer.
 CHAIN_GAP = 0.5
 # Share of missing information beyond which a direction is hardly determined by the data: standard errors
@@ -81,7 +86,7 @@ def run_chain(
     )  # fmt: skip
     rows = Completion(problem.Y, problem.holes, settings.seed, number, settings.n_jobs)
     solver = StochasticEM(
-        rows, m_step, mean, covariance, settings.accuracy, settings.most_sweeps,
+        rows, m_step, mean, covariance, settings.accuracy, settings.most_sweeps // 2,
         settings.standard_errors,
     )  # fmt: skip
     state, history = iterate(solver, settings.progress)
@@ -91,7 +96,8 @@ def run_chain(
     if solver.nothing_hidden:
         errors = np.zeros_like(errors)
     elif averages is not None and averages.batches:
-        mean, covariance = m_step.solve(averages.moments(), n)
+        if state.information is None:
+            mean, covariance = m_step.solve(averages.moments(), n)
         if averages.batches > 2:
             errors = averages.errors(solver.standard_errors(state), solver.groups)
     return Chain(mean, covariance, state, history, errors, solver.done(state))
@@ -101,14 +107,18 @@ def best_start(
     problem: Problem, m_step: MStep, start: tuple[Floats, Floats], settings: Settings
 ) -> tuple[tuple[Floats, Floats], list[float]]:
     """Try several starts for a few sweeps each, and return where the likeliest of them came to."""
-    trial = Settings(0.0, TRIAL_SWEEPS, False, settings.seed, False, settings.n_jobs)
+    trial = Settings(0.0, 2 * TRIAL_SWEEPS, False, settings.seed, False, settings.n_jobs)
     chosen = spread_rows(problem.shape[0], TRIAL_ROWS)
     found, heights = [], []
     for mean, covariance in (start, *other_starts(*start)):
         chain = run_chain(problem, m_step, (mean, covariance), trial)
         found.append((chain.state.mean, chain.state.covariance))
         height = log_likelihood(
-            problem.Y[chosen], problem.holes.take(chosen), *found[-1], settings.seed, settings.n_jobs
+            problem.Y[chosen],
+            problem.holes.take(chosen),
+            *found[-1],
+            settings.seed,
+            settings.n_jobs,
         )
         heights.append(height.value)
     return found[int(np.argmax(heights))], heights
@@ -121,12 +131,17 @@ def learn(
     settings: Settings,
     notes: list[Note],
     source: Source | None = None,
+    follow_start: bool = False,
 ) -> Fit:
-    """Run one chain, or two where a hidden region has several parts, and describe the answer."""
+    """Run one chain, or two where a hidden region has several parts, and describe the answer.
+
+    With ``follow_start`` no other starts are tried.
+    """
     history: dict[str, Any] = {}
     structure = m_step.structure
     if problem.holes.inequalities is not None and structure.name != "known":
-        start, history["likelihoods_of_starts"] = best_start(problem, m_step, start, settings)
+        if not follow_start:
+            start, history["likelihoods_of_starts"] = best_start(problem, m_step, start, settings)
         notes = [*notes, Note(Status.NO_GLOBAL_GUARANTEE, "")]
     numbers = (0,) if problem.holes.is_convex else (0, 1)
     chains = [run_chain(problem, m_step, start, settings, k) for k in numbers]
@@ -136,7 +151,8 @@ def learn(
     last = chains[-1]
     uncertainty = _standard_errors(problem, m_step, (mean, covariance), last.state, settings)
     history.update(
-        sweeps=sum(len(chain.history) for chain in chains),
+        # Each step draws every hidden cell twice, with mirrored uniforms.
+        sweeps=2 * sum(len(chain.history) for chain in chains),
         chains=len(chains),
         trace=np.array([info["mean"] for info in last.history]) * problem.scale + problem.centre,
         monte_carlo_ratio=[info["ratio"] for info in last.history],
@@ -187,19 +203,18 @@ def _standard_errors(
     basis = m_step.basis(estimate[1])
     if basis.shape[1] <= MOST_PARAMETERS:
         found = state.information
-        if found is None:
+        if found is None or state.moved(*estimate) > NEW_INFORMATION:
             found = information(
                 problem.Y, problem.holes, *estimate, basis, settings.seed, settings.n_jobs
             )
-        i, j = np.tril_indices(d)
-        units = np.concatenate([problem.scale, problem.scale[i] * problem.scale[j]])
+        units = problem.units
         whole = found.basis @ found.covariance @ found.basis.T
         return StandardErrors.from_parameters(
             gaussian, whole * np.outer(units, units), found.missing
         )
-    pairs = pair_errors(
-        problem.Y, problem.holes, *estimate, settings.seed, settings.n_jobs
-    ).scaled(problem.scale)
+    pairs = pair_errors(problem.Y, problem.holes, *estimate, settings.seed, settings.n_jobs).scaled(
+        problem.scale
+    )
     errors = np.sqrt(pairs.mean), np.sqrt(pairs.covariance[0])
     if m_step.mean is not None:
         errors = np.zeros(d), errors[1]
@@ -214,7 +229,9 @@ def _monte_carlo_errors(problem: Problem, chains: list[Chain]) -> MonteCarloErro
     i, j = np.tril_indices(d)
     matrix = np.empty((d, d))
     matrix[i, j] = matrix[j, i] = errors[d:]
-    return MonteCarloErrors(errors[:d] * problem.scale, matrix * np.outer(problem.scale, problem.scale))
+    return MonteCarloErrors(
+        errors[:d] * problem.scale, matrix * np.outer(problem.scale, problem.scale)
+    )
 
 
 def _notes(
@@ -227,13 +244,13 @@ def _notes(
     notes = []
     names = parameter_names(problem.names)
     last = chains[-1]
-    n = problem.shape[0]
-    scale = complete_errors(last.covariance, n)
+    errors = complete = complete_errors(last.covariance, problem.shape[0])
+    if uncertainty is not None:
+        errors = uncertainty.vector() / problem.units
     if uncertainty is not None and uncertainty.missing is not None:
         hardly = uncertainty.missing > HARDLY_KNOWN
+        ratio = errors / complete
         if hardly.any():
-            assert last.state.information is not None
-            ratio = np.sqrt(last.state.information.variances()) / scale
             order = np.argsort(-ratio, kind="stable")
             worst = [f"{names[k]} ({ratio[k]:.0f} times)" for k in order if ratio[k] > MUCH_LARGER]
             text = (
@@ -242,9 +259,9 @@ def _notes(
                 f"those of complete data: {name_some(worst, 5) if worst else 'none'}."
             )
             notes.append(Note(Status.WEAKLY_IDENTIFIED, text))
-            scale = scale * np.maximum(ratio, 1.0)
     if len(chains) == 2:
-        gap = np.abs(chains[0].parameters - chains[1].parameters) / scale
+        difference = np.abs(chains[0].parameters - chains[1].parameters)
+        gap = difference / np.where(errors > 0.0, errors, complete)
         if gap.max() > CHAIN_GAP:
             worst = [names[k] for k in np.argsort(-gap, kind="stable") if gap[k] > CHAIN_GAP]
             text = f"They differ by up to {gap.max():.2g} standard errors: {name_some(worst)}."
@@ -253,7 +270,7 @@ def _notes(
         ratio = max(chain.state.ratio for chain in chains)
         reached = f"is {ratio:.0%}" if np.isfinite(ratio) else "could not be judged"
         text = (
-            f"After {len(last.history)} sweeps the largest Monte-Carlo error {reached} of its statistical "
+            f"After {2 * len(last.history)} sweeps the largest Monte-Carlo error {reached} of its statistical "
             f"error, where {settings.accuracy:.0%} was asked for. Raise most_sweeps, or accuracy."
         )
         notes.append(Note(Status.NOT_CONVERGED, text))

@@ -31,6 +31,8 @@ class CovarianceStructure(Protocol):
     name: str
     # Whether its estimate is pulled towards something, so that the information does not describe it.
     regularised: bool
+    # Whether its covariances form a linear space, in which steps can be stretched.
+    linear: bool
 
     def solve(self, S: Floats, rows: int) -> Floats:
         """Return the covariance of the structure that fits second moments S best."""
@@ -47,6 +49,7 @@ class Free:
 
     name: str = "free"
     regularised: bool = False
+    linear: bool = True
 
     def solve(self, S: Floats, rows: int) -> Floats:
         """The second moments themselves, kept off singular matrices."""
@@ -65,6 +68,7 @@ class Known:
     covariance: Floats
     name: str = "known"
     regularised: bool = False
+    linear: bool = True
 
     def solve(self, S: Floats, rows: int) -> Floats:
         """Nothing moves."""
@@ -82,6 +86,7 @@ class Diagonal:
 
     name: str = "diagonal"
     regularised: bool = False
+    linear: bool = True
 
     def solve(self, S: Floats, rows: int) -> Floats:
         """Keep the variances."""
@@ -100,6 +105,7 @@ class KnownCorrelation:
     correlation: Floats
     name: str = "known correlation"
     regularised: bool = False
+    linear: bool = False
 
     def solve(self, S: Floats, rows: int) -> Floats:
         """Scales s that maximise the likelihood of second moments S.
@@ -136,6 +142,7 @@ class Shrinkage:
     share: float | None = None
     name: str = "shrinkage"
     regularised: bool = True
+    linear: bool = False
 
     def solve(self, S: Floats, rows: int) -> Floats:
         """Return (1 − share)·S off the diagonal."""
@@ -172,6 +179,7 @@ class Sparse:
     penalty: float
     name: str = "sparse"
     regularised: bool = True
+    linear: bool = False
 
     def solve(self, S: Floats, rows: int) -> Floats:
         """Return the covariance whose inverse solves the graphical lasso."""
@@ -196,7 +204,9 @@ def graphical_lasso(S: Floats, penalty: float) -> tuple[Floats, Floats]:
         try:
             W, T = solve(R, penalty, tol=LASSO_TOLERANCE, max_iter=LASSO_STEPS)[:2]
         except FloatingPointError:
-            W, T = solve(with_floor(R, 0.05), penalty, tol=LASSO_TOLERANCE, max_iter=LASSO_STEPS)[:2]
+            W, T = solve(with_floor(R, 0.05), penalty, tol=LASSO_TOLERANCE, max_iter=LASSO_STEPS)[
+                :2
+            ]
     covariance = with_floor(np.linalg.inv(0.5 * (T + T.T)))
     return covariance * np.outer(scale, scale), T / np.outer(scale, scale)
 
@@ -242,6 +252,13 @@ class MStep:
         mean = moments.first if self.mean is None else self.mean
         return mean, self.structure.solve(moments.about(mean), rows)
 
+    def admit(self, mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
+        """Return the nearest start that the structure allows."""
+        mean = mean if self.mean is None else self.mean
+        structure = self.structure
+        # A penalty is not yet chosen where a sparse matrix is asked for: any start will do.
+        return mean, covariance if structure.regularised else structure.solve(covariance, 1)
+
     def basis(self, covariance: Floats) -> Floats:
         """Derivatives of (μ, Σ_ij for i >= j) in all free parameters, one column each."""
         d = len(covariance)
@@ -252,6 +269,30 @@ class MStep:
         out[d:, of_mean.shape[1] :] = of_covariance
         return out
 
+    def stretched(
+        self, before: tuple[Floats, Floats], after: tuple[Floats, Floats], gain: Floats
+    ) -> Floats:
+        """Return (μ, Σ_ij for i >= j) where a step from ``before`` to ``after`` leads with a gain.
+
+        Only for structures that are linear: their basis picks the entries that move.
+        """
+        start = pack(*before)
+        basis = self.basis(before[1])
+        return start + basis @ (gain @ (basis.T @ (pack(*after) - start)))
+
     def count(self, d: int) -> int:
         """Return how many parameters are free."""
         return int(self.basis(np.eye(d)).shape[1])
+
+
+def pack(mean: Floats, covariance: Floats) -> Floats:
+    """Return (μ, Σ_ij for i >= j) as one vector."""
+    return np.concatenate([mean, covariance[np.tril_indices(mean.size)]])
+
+
+def unpack(parameters: Floats, d: int) -> tuple[Floats, Floats]:
+    """Return the mean and covariance that ``pack`` put into a vector."""
+    i, j = np.tril_indices(d)
+    S = np.empty((d, d))
+    S[i, j] = S[j, i] = parameters[d:]
+    return parameters[:d].copy(), S

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from halfseen.missingness.holes import Holes
 from halfseen.parallel import map_in_order
 from halfseen.seeds import Purpose, keyed_generator
-from halfseen.solvers.full.completion import make_block, run_sweep
+from halfseen.solvers.full.completion import inside, make_block, run_sweep
 from halfseen.solvers.full.information import AVERAGE, FORGET, LARGEST_SHARE, spread_rows
 
 Floats = NDArray[np.float64]
@@ -100,7 +100,7 @@ def _conditional_covariances(
             one, two = np.zeros((len(part), d)), np.zeros((len(part), d, d))
             for k in range(FORGET + AVERAGE):
                 Z = part - mean
-                u = np.clip(rng.random(block.hidden), 2.0**-53, 1.0 - 2.0**-53)
+                u = inside(rng.random(block.hidden))
                 run_sweep(part, Z, Z.copy(), mean, P, block.cells, u, bool(k % 2), np.zeros(d))
                 if k < FORGET:
                     continue

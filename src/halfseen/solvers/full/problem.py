@@ -64,6 +64,12 @@ class Problem:
         """Mask of the hidden cells."""
         return self.holes.index != SEEN
 
+    @property
+    def units(self) -> Floats:
+        """Units of (μ, Σ_ij for i >= j)."""
+        i, j = np.tril_indices(self.scale.size)
+        return np.concatenate([self.scale, self.scale[i] * self.scale[j]])
+
     def take(self, rows: NDArray[np.intp]) -> Problem:
         """Return the problem of some of the rows."""
         at_random = None if self.at_random is None else self.at_random[rows]
@@ -101,7 +107,9 @@ def read_problem(
     if isinstance(X, IntervalData):
         return _read_intervals(X, missingness, at_random, units)
     if missingness is not None and not isinstance(missingness, Missingness):
-        raise InputError(f"missingness must be a rule such as DetectionLimits(...); got {missingness!r}.")
+        raise InputError(
+            f"missingness must be a rule such as DetectionLimits(...); got {missingness!r}."
+        )
     if isinstance(missingness, Truncation):
         raise InputError(
             "full needs to know of every row, but under Truncation rows that are not shown are not "

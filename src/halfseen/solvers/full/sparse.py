@@ -39,14 +39,18 @@ def choose_penalty(
 
     The first moments are those of a shrunken covariance; then those of the chosen graph.
     """
-    trial = replace(settings, accuracy=0.3, most_sweeps=TRIAL_SWEEPS, standard_errors=False, progress=False)
+    trial = replace(
+        settings, accuracy=0.3, most_sweeps=TRIAL_SWEEPS, standard_errors=False, progress=False
+    )
     structure: CovarianceStructure = Shrinkage()
     n = problem.shape[0]
     chosen = Sparse(1.0)
     for _ in range(ROUNDS):
         chain = run_chain(problem, MStep(structure, mean), start, trial)
         averages = chain.state.averages
-        moments = averages.moments() if averages is not None and averages.batches else chain.state.moments
+        moments = (
+            averages.moments() if averages is not None and averages.batches else chain.state.moments
+        )
         assert moments is not None
         before, chosen = chosen, Sparse(select(_centred(moments, mean), n))
         structure, start = chosen, (chain.mean, chain.covariance)

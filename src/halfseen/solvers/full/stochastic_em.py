@@ -1,8 +1,14 @@
 """Stochastic expectation maximisation: sweeps of the hidden cells, steps of the parameters.
 
-Each sweep draws the hidden cells at the parameters as they are, and moves these to the best for the expected
-moments. That forgets its start at the rate of the missing information; averaging the moments of later sweeps
-(Polyak) then takes the Monte-Carlo noise out. A decreasing step would remember the start for longer.
+Three phases. *Settling*: each sweep draws the hidden cells at the parameters as they are and moves these to
+the best for the expected moments, which forgets the start at the rate of the missing information.
+*Climbing*: the information is estimated, and a step averaged over some sweeps is stretched by
+I_seen⁻¹ I_complete, which is Newton's method; it ends when a step is small next to the standard errors.
+*Averaging*: the stretched steps of all further sweeps are averaged, which takes the Monte-Carlo noise out at the
+best rate there is (Polyak), until little of it is left.
+
+Where there are too many parameters for the information, or the covariances are no linear space, there is no
+climbing, and plain steps are averaged.
 """
 
 from __future__ import annotations
@@ -16,16 +22,27 @@ from numpy.typing import NDArray
 from halfseen.solvers.full.averaging import Averages
 from halfseen.solvers.full.completion import Completion, Moments
 from halfseen.solvers.full.information import MOST_PARAMETERS, Information, information
-from halfseen.solvers.full.m_step import MStep
+from halfseen.solvers.full.m_step import MStep, pack, unpack
 
 Floats = NDArray[np.float64]
 
 # Sweeps between looks at the drift while the start is being forgotten, and the least number of looks.
-LOOK_EVERY, FEWEST_LOOKS = 4, 2
+LOOK_EVERY, FEWEST_LOOKS = 2, 2
 # The start counts as forgotten when parameters change, from one look to the next, by less than this
 # share of their standard errors in complete data, or when the change no longer falls by this factor.
 SMALL_DRIFT, STILL_FALLING = 0.05, 0.7
-# Batches (of two sweeps at first) before the Monte-Carlo error is trusted.
+# Sweeps averaged for one step of climbing, at least and at most; in between, as many as bring the noise
+# of the step below this, in standard errors (root mean square over the parameters).
+FEWEST_CLIMB_SWEEPS, MOST_CLIMB_SWEEPS, CLIMB_NOISE = 3, 40, 0.25
+# The step that ends the climb, in standard errors or in its own noise, the longest, and the most steps.
+SMALL_STEP, SMALL_AGAINST_NOISE, LONGEST_STEP, MOST_CLIMBS = 0.5, 2.0, 3.0, 12
+# A step that is not shorter than this share of the one before shows that the gain was too large.
+SHORTER = 0.8
+# A longer step than this changes the information enough to estimate it again.
+NEW_INFORMATION = 1.0
+# One step changes no variance, in any direction, by more than this factor; it is halved until that holds.
+LARGEST_CHANGE, MOST_HALVINGS = 3.0, 30
+# Batches (of one sweep at first) before the Monte-Carlo error is trusted.
 FEWEST_BATCHES = 6
 # A change between the halves of the average that is so many times its Monte-Carlo error is a drift.
 DRIFT_RATIO = 4.0
@@ -37,14 +54,24 @@ class State:
 
     mean: Floats
     covariance: Floats
+    phase: str = "settling"
     moments: Moments | None = None
     averages: Averages | None = None
     information: Information | None = None
     recent: list[Floats] = field(default_factory=list)
     last_look: Floats | None = None
     looks: list[float] = field(default_factory=list)
-    errors: Floats | None = None
+    climbs: int = 0
+    last_step: float | None = None
+    trust: float = 1.0
     ratio: float = np.inf
+
+    def moved(self, mean: Floats, covariance: Floats) -> float:
+        """How far parameters are from where the information was estimated, in standard errors."""
+        assert self.information is not None
+        errors = np.sqrt(self.information.variances())
+        change = pack(mean, covariance) - self.information.at
+        return root_mean_square(change / np.where(errors > 0.0, errors, 1.0))
 
 
 class StochasticEM:
@@ -90,20 +117,20 @@ class StochasticEM:
 
     def step(self, state: State) -> tuple[State, dict[str, Any]]:
         """Sweep once, and move the parameters."""
-        n = len(self.rows.Y)
         moments = self.rows.sweep(state.mean, inverse(state.covariance))
         state.moments = moments
-        state.mean, state.covariance = self.m_step.solve(moments, n)
-        parameters = np.concatenate([state.mean, state.covariance[self.lower]])
-        if state.averages is None:
-            state.recent.append(parameters)
+        best = self.m_step.solve(moments, len(self.rows.Y))
+        if state.phase == "settling":
+            state.mean, state.covariance = best
+            state.recent.append(pack(*best))
             if len(state.recent) == LOOK_EVERY:
                 self._look(state)
+        elif state.phase == "climbing":
+            state.recent.append(self._target(state, best))
+            self._climb(state)
         else:
-            state.averages.add(parameters, moments)
-            if state.averages.batches >= FEWEST_BATCHES and not state.averages.pending:
-                self._judge(state)
-        return state, {"mean": state.mean.copy(), "ratio": state.ratio}
+            self._average(state, best, moments)
+        return state, {"mean": state.mean.copy(), "ratio": state.ratio, "phase": state.phase}
 
     def done(self, state: State) -> bool:
         """Whether every Monte-Carlo error is small enough."""
@@ -117,26 +144,91 @@ class StochasticEM:
             return np.where(errors > 0.0, errors, 1.0)
         return complete_errors(state.covariance, len(self.rows.Y))
 
+    def _target(self, state: State, best: tuple[Floats, Floats]) -> Floats:
+        """Where a step of expectation maximisation leads, stretched where the information is known."""
+        if state.information is None:
+            return pack(*best)
+        gain = state.information.gain
+        gain = state.trust * gain + (1.0 - state.trust) * np.eye(len(gain))
+        return self.m_step.stretched((state.mean, state.covariance), best, gain)
+
     def _look(self, state: State) -> None:
-        """See whether the start is forgotten; if it is, begin to average."""
+        """See whether the start is forgotten; if it is, go on to the next phase."""
         now = np.mean(state.recent, axis=0)
         state.recent.clear()
         if state.last_look is not None:
             change = (now - state.last_look) / complete_errors(state.covariance, len(self.rows.Y))
-            state.looks.append(float(np.sqrt(np.mean(change * change))))
+            state.looks.append(root_mean_square(change))
         state.last_look = now
         if len(state.looks) < FEWEST_LOOKS:
             return
         before, drift = state.looks[-2:]
         if drift < SMALL_DRIFT or drift > STILL_FALLING * before:
-            state.averages = Averages()
             state.information = self._information(state)
+            state.phase = "averaging" if state.information is None else "climbing"
+
+    def _climb(self, state: State) -> None:
+        """Take an averaged, stretched step when its noise is small; a small step ends the climb."""
+        count = len(state.recent)
+        if count < FEWEST_CLIMB_SWEEPS:
+            return
+        now = pack(state.mean, state.covariance)
+        errors = self.standard_errors(state)
+        steps = (np.array(state.recent) - now) / errors
+        noise = root_mean_square(steps.std(axis=0, ddof=1)) / np.sqrt(count)
+        if noise > CLIMB_NOISE and count < MOST_CLIMB_SWEEPS:
+            return
+        step = steps.mean(axis=0)
+        length = root_mean_square(step)
+        state.recent.clear()
+        state.climbs += 1
+        if (
+            state.last_step is not None
+            and length > SHORTER * state.last_step
+            and length > SMALL_STEP
+        ):
+            state.trust *= 0.5
+        state.last_step = length
+        # A step that is mostly noise is mostly not taken.
+        kept = max(0.0, 1.0 - (noise / max(length, 1e-300)) ** 2)
+        kept *= min(1.0, LONGEST_STEP / max(length, 1e-300))
+        self._move(state, now + kept * errors * step)
+        small = length < max(SMALL_STEP, SMALL_AGAINST_NOISE * noise)
+        if length > NEW_INFORMATION:
+            state.information = self._information(state)
+        if small or state.climbs >= MOST_CLIMBS:
+            state.phase = "averaging"
+
+    def _move(self, state: State, parameters: Floats) -> None:
+        """Set the parameters; a step that shrinks or stretches the covariance too far is shortened."""
+        now = pack(state.mean, state.covariance)
+        L = np.linalg.cholesky(state.covariance)
+        for _ in range(MOST_HALVINGS):
+            mean, covariance = unpack(parameters, state.mean.size)
+            ratio = np.linalg.eigvalsh(np.linalg.solve(L, np.linalg.solve(L, covariance).T))
+            if LARGEST_CHANGE * ratio[0] > 1.0 and ratio[-1] < LARGEST_CHANGE:
+                state.mean, state.covariance = mean, covariance
+                return
+            parameters = 0.5 * (now + parameters)
+
+    def _average(self, state: State, best: tuple[Floats, Floats], moments: Moments) -> None:
+        if state.averages is None:
+            state.averages = Averages()
+        averages = state.averages
+        averages.add(self._target(state, best), moments)
+        if state.information is None:
+            state.mean, state.covariance = best
+        if averages.batches >= FEWEST_BATCHES and not averages.pending:
+            noise = self._judge(state)
+            if state.information is not None and noise < CLIMB_NOISE:
+                # A noisier average would only add its noise to the parameters.
+                self._move(state, averages.mean())
 
     def _information(self, state: State) -> Information | None:
         count = self.m_step.count(state.mean.size)
         if not self.with_information or self.m_step.structure.regularised:
             return None
-        if not 0 < count <= MOST_PARAMETERS:
+        if not 0 < count <= MOST_PARAMETERS or not self.m_step.structure.linear:
             return None
         return information(
             self.rows.Y,
@@ -148,18 +240,24 @@ class StochasticEM:
             self.rows.n_jobs,
         )
 
-    def _judge(self, state: State) -> None:
-        """Compare Monte-Carlo errors with statistical ones."""
+    def _judge(self, state: State) -> float:
+        """Compare Monte-Carlo errors with statistical ones; return their root mean square ratio."""
         averages = state.averages
         assert averages is not None
         scale = self.standard_errors(state)
         errors = averages.errors(scale, self.groups)
-        state.errors, state.ratio = errors, float((errors / scale).max())
-        noise = float(np.sqrt(np.mean((errors / scale) ** 2)))
+        state.ratio = float((errors / scale).max())
+        noise = root_mean_square(errors / scale)
         if state.ratio <= self.accuracy and averages.drift(scale) > DRIFT_RATIO * noise:
             # The first half still remembers the start.
             averages.drop(averages.batches // 2)
             state.ratio = np.inf
+        return noise
+
+
+def root_mean_square(values: Floats) -> float:
+    """Root of the mean of squares; 0 of nothing."""
+    return float(np.sqrt(np.mean(values * values))) if values.size else 0.0
 
 
 def complete_errors(covariance: Floats, n: int) -> Floats:

@@ -108,6 +108,10 @@ class StandardErrors:
         """Standard errors of the standard deviations: se(σ²)/(2σ)."""
         return np.diag(self.covariance) / (2.0 * self.gaussian.standard_deviations)
 
+    def vector(self) -> Floats:
+        """Standard errors of (μ, Σ_ij for i >= j)."""
+        return np.concatenate([self.mean, self.covariance[np.tril_indices(self.mean.size)]])
+
     def of(self, function: Callable[[Floats, Floats], ArrayLike]) -> Estimate:
         """Value and standard error of a smooth function of mean and covariance (delta method).
 

@@ -1,0 +1,99 @@
+"""Rubin's rules: one answer from the answers to several completed tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtrit
+
+from halfseen.errors import InputError
+from halfseen.solvers.inference.uncertainty import Limits
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """An estimate from several completed tables.
+
+    Attributes
+    ----------
+    estimate, standard_error : arrays
+        The average, and the root of the within-variance plus (1 + 1/m) times the between-variance.
+    degrees_of_freedom : array
+        Of the t distribution that the estimate follows, about.
+    missing_information : array
+        Share of the information that the holes took.
+    """
+
+    estimate: Floats
+    standard_error: Floats
+    degrees_of_freedom: Floats
+    missing_information: Floats
+
+    def interval(self, level: float = 0.95) -> Limits:
+        """Confidence interval, from the t distribution."""
+        if not 0.0 < level < 1.0:
+            raise InputError(f"level must lie between 0 and 1, such as 0.95; got {level!r}.")
+        q = stdtrit(self.degrees_of_freedom, 0.5 + 0.5 * level)
+        return Limits(
+            self.estimate - q * self.standard_error, self.estimate + q * self.standard_error
+        )
+
+
+def pool(
+    estimates: ArrayLike, variances: ArrayLike, degrees_of_freedom: float | None = None
+) -> Pooled:
+    """Combine estimates from completed tables, made by ``fit.draw_imputations``.
+
+    Parameters
+    ----------
+    estimates : array-like of shape (m, ...)
+        What your own estimator said for each table.
+    variances : array-like of the same shape
+        Its squared standard errors.
+    degrees_of_freedom : float, optional
+        Those of the analysis of a complete table, for the small-sample rule of Barnard and
+        Rubin (1999); infinite by default.
+
+    Returns
+    -------
+    Pooled
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> rule = hs.DetectionLimits(lower=0.0)
+    >>> X = hs.simulate(hs.Gaussian([0.5], [[1.0]]), rule, 500)
+    >>> tables = hs.fit(X, rule, random_state=0).draw_imputations(m=10, random_state=0)
+    >>> pooled = hs.pool(tables.mean(axis=1), tables.var(axis=1) / 500)
+    >>> bool(abs(pooled.estimate[0] - 0.5) < 0.2)
+    True
+    """
+    try:
+        Q, U = np.asarray(estimates, dtype=float), np.asarray(variances, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError("estimates and variances must be numbers.") from None
+    if Q.shape != U.shape or Q.ndim == 0:
+        raise InputError(
+            f"estimates and variances must have the same shape; got {Q.shape} and {U.shape}."
+        )
+    m = len(Q)
+    if m < 2:
+        raise InputError(f"at least 2 completed tables are needed; got {m}.")
+    if not (U >= 0.0).all():
+        raise InputError("variances must be at least 0, and not NaN.")
+    within, between = U.mean(axis=0), Q.var(axis=0, ddof=1)
+    total = within + (1.0 + 1.0 / m) * between
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(total > 0.0, (1.0 + 1.0 / m) * between / total, 0.0)
+        old = (m - 1) / share**2
+        if degrees_of_freedom is None:
+            freedom = old
+        else:
+            v = float(degrees_of_freedom)
+            observed = (v + 1.0) / (v + 3.0) * v * (1.0 - share)
+            freedom = 1.0 / (1.0 / old + 1.0 / observed)
+    return Pooled(Q.mean(axis=0), np.sqrt(total), np.asarray(freedom), np.asarray(share))
