@@ -32,9 +32,9 @@ MOST_ROWS = 4096
 MOST_PARAMETERS = 500
 # Largest share of missing information that is told from 1: beyond, standard errors are a lower bound.
 LARGEST_SHARE = 1.0 - 1e-4
-# For steps along hardly determined directions the share counts as no more than this: steps are at most
-# twenty times those of expectation maximisation.
-LARGEST_GAIN_SHARE = 0.95
+# For steps along hardly determined directions the share counts as no more than the first: steps are at most
+# twenty times those of expectation maximisation. How far is left to go is judged with the second.
+LARGEST_GAIN_SHARE, LARGEST_REACH_SHARE = 0.95, 0.995
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class Information:
         Of the estimates of the free parameters.
     missing : array of shape (q,)
         Shares of the information that are missing, in the directions of ``directions``, growing.
-    gain : array of shape (q, q)
-        I_seen⁻¹ I_complete: how far the top of the likelihood is, for a unit step of expectation
-        maximisation.
+    gain, reach : arrays of shape (q, q)
+        I_seen⁻¹ I_complete, how far the top of the likelihood is for a unit step of expectation maximisation:
+        capped for steps, and nearly as it is.
     at : array of shape (d + d(d+1)/2,)
         The parameters at which it was estimated.
     """
@@ -60,6 +60,7 @@ class Information:
     covariance: Floats
     missing: Floats
     gain: Floats
+    reach: Floats
     at: Floats
 
     def variances(self) -> Floats:
@@ -169,10 +170,12 @@ def information(
     missing, vectors = np.linalg.eigh(0.5 * (share + share.T))
     kept = 1.0 - np.clip(missing, 0.0, LARGEST_SHARE)
     directions = np.linalg.solve(L.T, vectors)
-    capped = 1.0 - np.clip(missing, 0.0, LARGEST_GAIN_SHARE)
-    gain = (directions / capped) @ (L @ vectors).T
+    gain, reach = (
+        (directions / (1.0 - np.clip(missing, 0.0, most))) @ (L @ vectors).T
+        for most in (LARGEST_GAIN_SHARE, LARGEST_REACH_SHARE)
+    )
     at = pack(mean, covariance)
-    return Information(basis, (directions / kept) @ directions.T / n, missing, gain, at)
+    return Information(basis, (directions / kept) @ directions.T / n, missing, gain, reach, at)
 
 
 def spread_rows(n: int, most: int) -> NDArray[np.intp]:

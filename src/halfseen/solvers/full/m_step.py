@@ -269,16 +269,14 @@ class MStep:
         out[d:, of_mean.shape[1] :] = of_covariance
         return out
 
-    def stretched(
-        self, before: tuple[Floats, Floats], after: tuple[Floats, Floats], gain: Floats
-    ) -> Floats:
-        """Return (μ, Σ_ij for i >= j) where a step from ``before`` to ``after`` leads with a gain.
+    def stretched(self, steps: Floats, gain: Floats) -> Floats:
+        """Return steps of (μ, Σ_ij for i >= j), in the last axis, stretched by a gain.
 
         Only for structures that are linear: their basis picks the entries that move.
         """
-        start = pack(*before)
-        basis = self.basis(before[1])
-        return start + basis @ (gain @ (basis.T @ (pack(*after) - start)))
+        d = int(np.sqrt(2.0 * steps.shape[-1] + 2.25) - 1.5)
+        basis = self.basis(np.eye(d))
+        return np.asarray(steps @ basis @ gain.T @ basis.T)
 
     def count(self, d: int) -> int:
         """Return how many parameters are free."""

@@ -126,7 +126,7 @@ class StochasticEM:
             if len(state.recent) == LOOK_EVERY:
                 self._look(state)
         elif state.phase == "climbing":
-            state.recent.append(self._target(state, best))
+            state.recent.append(pack(*best))
             self._climb(state)
         else:
             self._average(state, best, moments)
@@ -148,9 +148,9 @@ class StochasticEM:
         """Where a step of expectation maximisation leads, stretched where the information is known."""
         if state.information is None:
             return pack(*best)
-        gain = state.information.gain
-        gain = state.trust * gain + (1.0 - state.trust) * np.eye(len(gain))
-        return self.m_step.stretched((state.mean, state.covariance), best, gain)
+        now = pack(state.mean, state.covariance)
+        gain = self._gain(state, state.information.gain)
+        return now + self.m_step.stretched(pack(*best) - now, gain)
 
     def _look(self, state: State) -> None:
         """See whether the start is forgotten; if it is, go on to the next phase."""
@@ -168,36 +168,39 @@ class StochasticEM:
             state.phase = "averaging" if state.information is None else "climbing"
 
     def _climb(self, state: State) -> None:
-        """Take an averaged, stretched step when its noise is small; a small step ends the climb."""
+        """Take an averaged, stretched step when its noise is small; end when little is left to go."""
         count = len(state.recent)
         if count < FEWEST_CLIMB_SWEEPS:
             return
+        assert state.information is not None
         now = pack(state.mean, state.covariance)
         errors = self.standard_errors(state)
-        steps = (np.array(state.recent) - now) / errors
-        noise = root_mean_square(steps.std(axis=0, ddof=1)) / np.sqrt(count)
+        steps = np.array(state.recent) - now
+        gain = self._gain(state, state.information.gain)
+        step, noise = _mean_and_noise(self.m_step.stretched(steps, gain) / errors)
         if noise > CLIMB_NOISE and count < MOST_CLIMB_SWEEPS:
             return
-        step = steps.mean(axis=0)
+        left, left_noise = _mean_and_noise(
+            self.m_step.stretched(steps, state.information.reach) / errors
+        )
         length = root_mean_square(step)
         state.recent.clear()
         state.climbs += 1
-        if (
-            state.last_step is not None
-            and length > SHORTER * state.last_step
-            and length > SMALL_STEP
-        ):
+        if state.last_step is not None and length > SHORTER * state.last_step and length > SMALL_STEP:
             state.trust *= 0.5
         state.last_step = length
         # A step that is mostly noise is mostly not taken.
         kept = max(0.0, 1.0 - (noise / max(length, 1e-300)) ** 2)
         kept *= min(1.0, LONGEST_STEP / max(length, 1e-300))
         self._move(state, now + kept * errors * step)
-        small = length < max(SMALL_STEP, SMALL_AGAINST_NOISE * noise)
         if length > NEW_INFORMATION:
             state.information = self._information(state)
-        if small or state.climbs >= MOST_CLIMBS:
+        arrived = root_mean_square(left) < max(SMALL_STEP, SMALL_AGAINST_NOISE * left_noise)
+        if arrived or state.climbs >= MOST_CLIMBS:
             state.phase = "averaging"
+
+    def _gain(self, state: State, gain: Floats) -> Floats:
+        return state.trust * gain + (1.0 - state.trust) * np.eye(len(gain))
 
     def _move(self, state: State, parameters: Floats) -> None:
         """Set the parameters; a step that shrinks or stretches the covariance too far is shortened."""
@@ -253,6 +256,12 @@ class StochasticEM:
             averages.drop(averages.batches // 2)
             state.ratio = np.inf
         return noise
+
+
+def _mean_and_noise(steps: Floats) -> tuple[Floats, float]:
+    """Average of steps, and the root mean square of its standard errors."""
+    noise = root_mean_square(steps.std(axis=0, ddof=1)) / np.sqrt(len(steps))
+    return steps.mean(axis=0), noise
 
 
 def root_mean_square(values: Floats) -> float:
