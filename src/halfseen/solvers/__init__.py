@@ -1,7 +1,7 @@
 """One file per algorithm, and one door to them all."""
 
 from halfseen.solvers.fit import METHODS, fit
-from halfseen.solvers.full import full
+from halfseen.solvers.full_information import full
 from halfseen.solvers.inference.bootstrap import Bootstrap
 from halfseen.solvers.inference.pooling import Pooled, pool
 from halfseen.solvers.inference.ratio_test import RatioTest, likelihood_ratio_test

@@ -19,7 +19,7 @@ from halfseen.missingness.base import ColumnwiseMissingness, Missingness
 from halfseen.missingness.linear_threshold import LinearThreshold
 from halfseen.missingness.truncation import Truncation
 from halfseen.seeds import RandomState
-from halfseen.solvers.full import full
+from halfseen.solvers.full_information import full
 from halfseen.solvers.missing_descent import missing_descent
 from halfseen.solvers.pairwise import pairwise
 from halfseen.solvers.result import Fit, Source, Status

@@ -14,9 +14,9 @@ from halfseen.errors import InputError
 from halfseen.parallel import single_blas_thread
 from halfseen.seeds import Purpose, RandomState, keyed_generator, seed_of
 from halfseen.simulate import simulate
-from halfseen.solvers.full.full import full, m_step_for
-from halfseen.solvers.full.learn import Settings, learn
-from halfseen.solvers.full.problem import read_problem
+from halfseen.solvers.full_information.full import full, m_step_for
+from halfseen.solvers.full_information.learn import Settings, learn
+from halfseen.solvers.full_information.problem import read_problem
 from halfseen.solvers.inference.uncertainty import Limits
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from halfseen.errors import InputError
 from halfseen.gaussian import Gaussian
 from halfseen.parallel import single_blas_thread
 from halfseen.seeds import Purpose, RandomState, keyed_generator, seed_of
-from halfseen.solvers.full.completion import Completion, block_rows, make_block, run_sweep
-from halfseen.solvers.full.filling import fill
-from halfseen.solvers.full.problem import Problem, read_problem
-from halfseen.solvers.full.stochastic_em import inverse
+from halfseen.solvers.full_information.completion import Completion, block_rows, make_block, run_sweep
+from halfseen.solvers.full_information.filling import fill
+from halfseen.solvers.full_information.problem import Problem, read_problem
+from halfseen.solvers.full_information.stochastic_em import inverse
 from halfseen.solvers.inference.bootstrap import refits
 
 if TYPE_CHECKING:

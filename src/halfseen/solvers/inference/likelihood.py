@@ -11,7 +11,7 @@ from halfseen.kernels.region_mass import block_log_likelihood
 from halfseen.missingness.holes import Holes
 from halfseen.parallel import map_in_order, single_blas_thread
 from halfseen.seeds import Purpose, keyed_generator
-from halfseen.solvers.full.completion import block_rows, make_block
+from halfseen.solvers.full_information.completion import block_rows, make_block
 
 Floats = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.solvers.full.completion import Moments
+from halfseen.solvers.full_information.completion import Moments
 
 Floats = NDArray[np.float64]
 

@@ -15,8 +15,8 @@ from halfseen.missingness.base import Missingness
 from halfseen.parallel import resolve_jobs, single_blas_thread
 from halfseen.seeds import RandomState, seed_of
 from halfseen.solvers.conditionals import check_covariance
-from halfseen.solvers.full.learn import Settings, learn
-from halfseen.solvers.full.m_step import (
+from halfseen.solvers.full_information.learn import Settings, learn
+from halfseen.solvers.full_information.m_step import (
     CovarianceStructure,
     Diagonal,
     Free,
@@ -26,9 +26,9 @@ from halfseen.solvers.full.m_step import (
     Shrinkage,
     Sparse,
 )
-from halfseen.solvers.full.problem import Problem, read_problem
-from halfseen.solvers.full.sparse import choose_penalty
-from halfseen.solvers.full.starts import start_from
+from halfseen.solvers.full_information.problem import Problem, read_problem
+from halfseen.solvers.full_information.sparse import choose_penalty
+from halfseen.solvers.full_information.starts import start_from
 from halfseen.solvers.result import Fit, Note, Source, Status
 
 Floats = NDArray[np.float64]

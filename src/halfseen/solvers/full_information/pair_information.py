@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from halfseen.missingness.holes import Holes
 from halfseen.parallel import map_in_order
 from halfseen.seeds import Purpose, keyed_generator
-from halfseen.solvers.full.completion import inside, make_block, run_sweep
-from halfseen.solvers.full.information import AVERAGE, FORGET, LARGEST_SHARE, spread_rows
+from halfseen.solvers.full_information.completion import inside, make_block, run_sweep
+from halfseen.solvers.full_information.information import AVERAGE, FORGET, LARGEST_SHARE, spread_rows
 
 Floats = NDArray[np.float64]
 

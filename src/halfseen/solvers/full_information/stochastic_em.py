@@ -14,15 +14,20 @@ climbing, and plain steps are averaged.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.solvers.full.averaging import Averages
-from halfseen.solvers.full.completion import Completion, Moments
-from halfseen.solvers.full.information import MOST_PARAMETERS, Information, information
-from halfseen.solvers.full.m_step import MStep, pack, unpack
+from halfseen.solvers.full_information.averaging import Averages
+from halfseen.solvers.full_information.completion import Completion, Moments
+from halfseen.solvers.full_information.information import (
+    LARGEST_GAIN_SHARE,
+    MOST_PARAMETERS,
+    Information,
+    information,
+)
+from halfseen.solvers.full_information.m_step import MStep, pack, unpack
 
 Floats = NDArray[np.float64]
 
@@ -31,13 +36,27 @@ LOOK_EVERY, FEWEST_LOOKS = 2, 2
 # The start counts as forgotten when parameters change, from one look to the next, by less than this
 # share of their standard errors in complete data, or when the change no longer falls by this factor.
 SMALL_DRIFT, STILL_FALLING = 0.05, 0.7
-# Sweeps averaged for one step of climbing, at least and at most; in between, as many as bring the noise
-# of the step below this, in standard errors (root mean square over the parameters).
-FEWEST_CLIMB_SWEEPS, MOST_CLIMB_SWEEPS, CLIMB_NOISE = 3, 40, 0.25
-# The step that ends the climb, in standard errors or in its own noise, the longest, and the most steps.
-SMALL_STEP, SMALL_AGAINST_NOISE, LONGEST_STEP, MOST_CLIMBS = 0.5, 2.0, 3.0, 12
-# A step that is not shorter than this share of the one before shows that the gain was too large.
-SHORTER = 0.8
+
+
+class Climb(NamedTuple):
+    """How carefully to climb: lengths are in standard errors, for any parameter."""
+
+    # Sweeps averaged for one step: at least so many, and until its noise is below this.
+    fewest: int
+    noise: float
+    # What may be left to go at the end.
+    small: float
+
+
+# Where no direction has lost more than 95 % of its information, one step mostly leads to the top. Elsewhere the
+# top is at the end of a curved ridge, and a step sees only part of the way.
+EASY, HARD = Climb(3, 0.25, 0.5), Climb(12, 0.1, 0.2)
+# Most sweeps for one step, longest step (root mean square), and most steps.
+MOST_CLIMB_SWEEPS, LONGEST_STEP, MOST_CLIMBS = 40, 3.0, 20
+# A step that is not above this many times its noise is not told from none.
+NOISE_RATIO = 2.0
+# A long step that is not shorter than this share of the one before shows that the gain was too large.
+SHORTER, LONG = 0.8, 0.5
 # A longer step than this changes the information enough to estimate it again.
 NEW_INFORMATION = 1.0
 # One step changes no variance, in any direction, by more than this factor; it is halved until that holds.
@@ -169,24 +188,25 @@ class StochasticEM:
 
     def _climb(self, state: State) -> None:
         """Take an averaged, stretched step when its noise is small; end when little is left to go."""
-        count = len(state.recent)
-        if count < FEWEST_CLIMB_SWEEPS:
-            return
         assert state.information is not None
+        count = len(state.recent)
+        climb = HARD if state.information.missing[-1] > LARGEST_GAIN_SHARE else EASY
+        if count < climb.fewest:
+            return
         now = pack(state.mean, state.covariance)
         errors = self.standard_errors(state)
         steps = np.array(state.recent) - now
-        gain = self._gain(state, state.information.gain)
-        step, noise = _mean_and_noise(self.m_step.stretched(steps, gain) / errors)
-        if noise > CLIMB_NOISE and count < MOST_CLIMB_SWEEPS:
-            return
         left, left_noise = _mean_and_noise(
             self.m_step.stretched(steps, state.information.reach) / errors
         )
+        if left_noise > climb.noise and count < MOST_CLIMB_SWEEPS:
+            return
+        gain = self._gain(state, state.information.gain)
+        step, noise = _mean_and_noise(self.m_step.stretched(steps, gain) / errors)
         length = root_mean_square(step)
         state.recent.clear()
         state.climbs += 1
-        if state.last_step is not None and length > SHORTER * state.last_step and length > SMALL_STEP:
+        if state.last_step is not None and length > SHORTER * state.last_step and length > LONG:
             state.trust *= 0.5
         state.last_step = length
         # A step that is mostly noise is mostly not taken.
@@ -195,7 +215,7 @@ class StochasticEM:
         self._move(state, now + kept * errors * step)
         if length > NEW_INFORMATION:
             state.information = self._information(state)
-        arrived = root_mean_square(left) < max(SMALL_STEP, SMALL_AGAINST_NOISE * left_noise)
+        arrived = np.abs(left).max() < max(climb.small, NOISE_RATIO * left_noise)
         if arrived or state.climbs >= MOST_CLIMBS:
             state.phase = "averaging"
 
@@ -223,7 +243,7 @@ class StochasticEM:
             state.mean, state.covariance = best
         if averages.batches >= FEWEST_BATCHES and not averages.pending:
             noise = self._judge(state)
-            if state.information is not None and noise < CLIMB_NOISE:
+            if state.information is not None and noise < EASY.noise:
                 # A noisier average would only add its noise to the parameters.
                 self._move(state, averages.mean())
 

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from halfseen.missingness.holes import Holes
 from halfseen.parallel import map_in_order
 from halfseen.seeds import Purpose, keyed_generator
-from halfseen.solvers.full.completion import block_rows, inside, make_block, run_sweep
-from halfseen.solvers.full.m_step import pack
+from halfseen.solvers.full_information.completion import block_rows, inside, make_block, run_sweep
+from halfseen.solvers.full_information.m_step import pack
 
 Floats = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from halfseen.kernels.polyhedron import relax_rows
 from halfseen.missingness.holes import SEEN, Holes
 from halfseen.missingness.resolve import SetTable, starts
 from halfseen.samplers.region import MARGIN, SWEEPS, Region
-from halfseen.solvers.full.completion import Completion
+from halfseen.solvers.full_information.completion import Completion
 
 Floats = NDArray[np.float64]
 

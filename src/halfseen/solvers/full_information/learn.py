@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from halfseen.gaussian import Gaussian
 from halfseen.missingness.holes import SEEN
-from halfseen.solvers.full.completion import Completion
-from halfseen.solvers.full.filling import fill
-from halfseen.solvers.full.information import MOST_PARAMETERS, information, spread_rows
-from halfseen.solvers.full.m_step import MStep, Sparse, graphical_lasso
-from halfseen.solvers.full.pair_information import pair_errors
-from halfseen.solvers.full.problem import Problem
-from halfseen.solvers.full.starts import other_starts
-from halfseen.solvers.full.stochastic_em import (
+from halfseen.solvers.full_information.completion import Completion
+from halfseen.solvers.full_information.filling import fill
+from halfseen.solvers.full_information.information import MOST_PARAMETERS, information, spread_rows
+from halfseen.solvers.full_information.m_step import MStep, Sparse, graphical_lasso
+from halfseen.solvers.full_information.pair_information import pair_errors
+from halfseen.solvers.full_information.problem import Problem
+from halfseen.solvers.full_information.starts import other_starts
+from halfseen.solvers.full_information.stochastic_em import (
     NEW_INFORMATION,
     State,
     StochasticEM,
@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 # Steps from each of several starts before their likelihoods are compared, and the rows compared on.
 TRIAL_SWEEPS, TRIAL_ROWS = 8, 2000
 # Chains that differ by more than this many standard errors have not found the same answer.
-CHAIN_GAP = 0.5
+CHAIN_GAP = 1.0
 # Share of missing information beyond which a direction is hardly determined by the data: standard errors
 # are six times those of complete data.
 HARDLY_KNOWN = 0.97

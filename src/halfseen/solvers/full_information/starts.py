@@ -13,10 +13,10 @@ from halfseen.data.moments import PairMoments
 from halfseen.errors import NotIdentifiedError
 from halfseen.missingness.base import ColumnwiseMissingness
 from halfseen.parallel import single_blas_thread
-from halfseen.solvers.full.completion import Completion
-from halfseen.solvers.full.filling import fill
-from halfseen.solvers.full.m_step import correlation_of, with_floor
-from halfseen.solvers.full.problem import Problem
+from halfseen.solvers.full_information.completion import Completion
+from halfseen.solvers.full_information.filling import fill
+from halfseen.solvers.full_information.m_step import correlation_of, with_floor
+from halfseen.solvers.full_information.problem import Problem
 from halfseen.solvers.pairwise import pairwise
 
 Floats = NDArray[np.float64]

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.solvers.full.completion import Moments
-from halfseen.solvers.full.learn import Settings, run_chain
-from halfseen.solvers.full.m_step import (
+from halfseen.solvers.full_information.completion import Moments
+from halfseen.solvers.full_information.learn import Settings, run_chain
+from halfseen.solvers.full_information.m_step import (
     CovarianceStructure,
     MStep,
     Shrinkage,
@@ -17,7 +17,7 @@ from halfseen.solvers.full.m_step import (
     correlation_of,
     graphical_lasso,
 )
-from halfseen.solvers.full.problem import Problem
+from halfseen.solvers.full_information.problem import Problem
 
 Floats = NDArray[np.float64]
 
