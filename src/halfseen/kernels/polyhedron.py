@@ -270,8 +270,9 @@ def gibbs_chain(u, mean, A, c, D, uniforms):
 def relax_rows(Y, hidden, V, b, sign, lower, upper, margin, sweeps, failed):
     """Move the hidden cells of each row of Y, in place, to where its inequalities hold.
 
-    Inequality i of row r is ``sign[r, i] · (V[i] @ y) <= sign[r, i] · b[i]``, or nothing where the sign is 0; cells
-    stay between ``lower`` and ``upper``. ``failed`` marks the rows that did not get there.
+    Inequality i of row r is ``sign[r, i] · (V[i] @ y) <= sign[r, i] · b[i]``, or nothing where the
+    sign is 0; cells stay between ``lower`` and ``upper``. ``failed`` marks the rows that did not
+    get there.
     """
     m, d = V.shape
     for r in range(Y.shape[0]):

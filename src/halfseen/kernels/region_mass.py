@@ -1,9 +1,9 @@
 """Probability of the hidden region of a row, given what is seen of it.
 
-One or two hidden cells are integrated. More are sampled one after the other, each in what its set leaves given
-those before it; the product of the masses on the way is an unbiased estimate (Geweke, Hajivassiliou
-and Keane). Where inequalities bind the cells together, coordinates are turned so that the first
-inequality involves one of them, the second two, and so on.
+One or two hidden cells are integrated. More are sampled one after the other, each in what its set
+leaves given those before it; the product of the masses on the way is an unbiased estimate (Geweke,
+Hajivassiliou and Keane). Where inequalities bind the cells together, coordinates are turned so that
+the first inequality involves one of them, the second two, and so on.
 """
 
 import math

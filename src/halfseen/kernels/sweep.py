@@ -1,8 +1,9 @@
 """Gibbs sweeps over the hidden cells of a block of rows.
 
 A cell has, given the rest of its row, the normal distribution with precision P_jj and mean
-−Σ_{k≠j} P_jk z_k / P_jj (rows are centred), restricted to its set and to the chord that the inequalities of
-its row leave. With r = P z kept up to date the mean is z_j − r_j / P_jj; a move by δ adds δ P_j to r.
+−Σ_{k≠j} P_jk z_k / P_jj (rows are centred), restricted to its set and to the chord that the
+inequalities of its row leave. With r = P z kept up to date the mean is z_j − r_j / P_jj; a move by
+δ adds δ P_j to r.
 
 Each draw also gives the mean and variance of its cell given all others. Statistics made of these
 (Rao-Blackwell) have much less Monte-Carlo noise than those made of the draws.
@@ -230,9 +231,9 @@ def sweep(Y, Z, R, E, W, level, mean, P, cells, uniforms, backwards, variance):
     """Draw every hidden cell of a block of rows once, in place, column by column.
 
     ``Y`` are the rows, ``Z`` the rows less the mean, ``R = Z P`` and ``W = Z Vᵀ``, all kept up to date.
-    ``E`` receives the mean of each hidden cell given the others, less its own mean, and ``variance`` the sum
-    over rows of its variance. ``level`` are the inequalities' sides for centred rows. ``backwards``
-    says in which order the columns are drawn.
+    ``E`` receives the mean of each hidden cell given the others, less its own mean, and
+    ``variance`` the sum over rows of its variance. ``level`` are the inequalities' sides for
+    centred rows. ``backwards`` says in which order the columns are drawn.
     """
     d = P.shape[0]
     most = Y.shape[0]

@@ -141,6 +141,7 @@ def _column_by_groups(
 
 
 def check_columns(moments: PairMoments, counts: Floats) -> None:
+    """Raise unless every column has two distinct seen values."""
     for i, name in enumerate(moments.names):
         if counts[i] == 0:
             raise NotIdentifiedError(
@@ -161,6 +162,7 @@ def check_columns(moments: PairMoments, counts: Floats) -> None:
 
 
 def check_spreads(names: tuple[str, ...], mean: Floats, spread: Floats) -> None:
+    """Raise unless every spread can be squared, and told from rounding."""
     for i, name in enumerate(names):
         if not SMALLEST_SPREAD < spread[i] < LARGEST_SPREAD:
             raise InputError(

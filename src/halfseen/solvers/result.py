@@ -44,7 +44,10 @@ class Status(enum.Enum):
         "Some pairs of columns are seen together in so few rows that their correlation is hardly "
         "known."
     )
-    WEAKLY_IDENTIFIED = "Some parameters are hardly determined by what is seen; their standard errors say how little."
+    WEAKLY_IDENTIFIED = (
+        "Some parameters are hardly determined by what is seen; their standard errors say how "
+        "little."
+    )
     ON_DOMAIN_EDGE = (
         "Part of the estimate lies on the edge of the domain that the seen share allows: the data "
         "do not determine it. Check the limits and their units, and look for columns that repeat "
@@ -206,7 +209,9 @@ class Fit:
         return self.uncertainty
 
     def confidence_interval(self, level: float = 0.95) -> Intervals:
-        """Confidence intervals: means, standard deviations and variances (log scale), correlations (Fisher's).
+        """Confidence intervals for means, standard deviations, covariances and correlations.
+
+        Variances are taken on the log scale, correlations on Fisher's.
 
         Examples
         --------
@@ -256,9 +261,10 @@ class Fit:
     ) -> NDArray[np.float64]:
         """Return a table with each hidden cell at its mean given what is seen of its row.
 
-        The mean is taken over the region that the rule leaves; where a set has several pieces and the mean
-        falls between them, it is the mean of the likeliest piece. Averages of such a table are right, but
-        its variances are too small: use ``draw_imputations`` for anything but single values.
+        The mean is taken over the region that the rule leaves; where a set has several pieces and
+        the mean falls between them, it is the mean of the likeliest piece. Averages of such a table
+        are right, but its variances are too small: use ``draw_imputations`` for anything but single
+        values.
 
         Parameters
         ----------
@@ -297,8 +303,8 @@ class Fit:
         """Return m completed tables, drawn with the uncertainty of the parameters (proper imputation).
 
         Each table has parameters of its own: drawn from the normal approximation to their
-        distribution, or, where that is not known (regularised fits, many columns), refitted to rows drawn
-        with replacement. Analyse each table, and combine the answers with ``halfseen.pool``.
+        distribution, or, where that is not known (regularised fits, many columns), refitted to rows
+        drawn with replacement. Analyse each table, and combine the answers with ``halfseen.pool``.
 
         Parameters
         ----------

@@ -13,8 +13,8 @@ Floats = NDArray[np.float64]
 
 # Batches that are kept; when they are full, neighbours are merged.
 MOST_BATCHES = 32
-# Weight of the common Monte-Carlo variance, in batches, when that of one parameter is estimated: with a dozen
-# batches a variance of its own is off by half.
+# Weight of the common Monte-Carlo variance, in batches, when that of one parameter is estimated:
+# with a dozen batches a variance of its own is off by half.
 COMMON_BATCHES = 10
 # Largest autocorrelation of batch means that is believed; beyond, the sweeps have not settled.
 LARGEST_AUTOCORRELATION = 0.95

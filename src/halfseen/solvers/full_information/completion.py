@@ -54,9 +54,9 @@ class Block:
 class Completion:
     """A table whose hidden cells have values for now; ``sweep`` draws them anew.
 
-    The hidden cells have two sets of values, drawn with mirrored uniforms: u for one, 1 − u for the other
-    (antithetic variates). Each is a Gibbs chain in its own right, and most of the noise of one is the
-    opposite of the other's, so that their average has little.
+    The hidden cells have two sets of values, drawn with mirrored uniforms: u for one, 1 − u for the
+    other (antithetic variates). Each is a Gibbs chain in its own right, and most of the noise of
+    one is the opposite of the other's, so that their average has little.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def inside(u: Floats) -> Floats:
 def _sweep_rows(
     Y: Floats, block: Block, mean: Floats, P: Floats, uniforms: Floats, backwards: bool
 ) -> tuple[Floats, Floats]:
-    """Sweep over the rows of a block; return sums of expected first and second moments about the mean."""
+    """Sweep over the rows of a block; return sums of expected moments about the mean."""
     Z = Y - mean
     E, variance = Z.copy(), np.zeros(mean.size)
     run_sweep(Y, Z, E, mean, P, block.cells, uniforms, backwards, variance)

@@ -30,8 +30,8 @@ def fill(
 ) -> None:
     """Draw each hidden cell of ``Y`` from its own marginal, in place.
 
-    Where a set has several pieces, the chains start at different ends of it. Rows with inequalities are moved
-    to where these hold.
+    Where a set has several pieces, the chains start at different ends of it. Rows with inequalities
+    are moved to where these hold.
     """
     np.copyto(Y, mean, where=holes.index != SEEN)
     boxes = replace(holes, inequalities=None, sets=_end_pieces(holes.sets, chain))
@@ -60,7 +60,7 @@ def _make_feasible(Y: Floats, holes: Holes, names: Sequence[str]) -> None:
     for row in np.flatnonzero(failed):
         point = _feasible_point(Y[row], holes, int(row), lower[row], upper[row])
         if point is None:
-            where = [names[k] for k in np.flatnonzero(hidden[row])]
+            where = [names[int(k)] for k in np.flatnonzero(hidden[row])]
             raise ContradictionError(
                 f"row {row} contradicts the thresholds: no values of its hidden columns "
                 f"({', '.join(where[:5])}) would hide exactly these and show the others. Correct the "

@@ -70,9 +70,9 @@ def full(
         What hides a value; not with ``IntervalData``, which says it for each cell. None: NaN is missing
         at random.
     covariance : array-like of shape (d, d), or {"free", "diagonal", "shrinkage", "sparse"}, optional
-        The covariance, where it is known; or what it may be. "shrinkage" pulls correlations towards zero,
-        "sparse" is the graphical lasso; both are for few rows. By default it is free, or shrunken
-        where there are no more rows than columns.
+        The covariance, where it is known; or what it may be. "shrinkage" pulls correlations towards
+        zero, "sparse" is the graphical lasso; both are for few rows. By default it is free, or
+        shrunken where there are no more rows than columns.
     correlation : array-like of shape (d, d), optional
         The correlation matrix, where it is known; the scale of each column is then free.
     mean : array-like of shape (d,), optional
@@ -82,8 +82,8 @@ def full(
     shrinkage : float, optional
         The share for ``covariance="shrinkage"``, between 0 and 1; chosen from the data by default.
     penalty : float, optional
-        The penalty for ``covariance="sparse"``, on the scale of correlations; chosen by the extended Bayesian
-        information criterion by default.
+        The penalty for ``covariance="sparse"``, on the scale of correlations; chosen by the
+        extended Bayesian information criterion by default.
     accuracy : float
         When to stop: the Monte-Carlo standard error of every parameter, as a share of its statistical
         standard error (of the one with complete data where that is not computed).
@@ -127,7 +127,7 @@ def full(
         "covariance": covariance, "correlation": correlation, "mean": mean,
         "shrinkage": shrinkage, "penalty": penalty,
     }  # fmt: skip
-    m_step, notes = m_step_for(problem, **options)
+    m_step, notes = m_step_for(problem, covariance, correlation, mean, shrinkage, penalty)
     source = Source(X, missingness, missing_at_random, settings.seed, n_jobs, options)
     with single_blas_thread():
         if start is None:
@@ -183,7 +183,8 @@ def choose_structure(
         given = np.asarray(correlation, dtype=float)
         if given.shape != (d, d) or not np.allclose(np.diag(given), 1.0, atol=1e-8):
             raise InputError(
-                f"correlation must have shape ({d}, {d}) and ones on its diagonal; got shape {given.shape}."
+                f"correlation must have shape ({d}, {d}) and ones on its diagonal; got shape "
+                f"{given.shape}."
             )
         return KnownCorrelation(Gaussian(np.zeros(d), given).covariance)
     name = covariance if isinstance(covariance, str) else None
@@ -203,8 +204,8 @@ def choose_structure(
         }
         if name not in structures:
             raise InputError(
-                f"covariance must be an array (where it is known) or one of {', '.join(structures)}; got "
-                f"{name!r}."
+                "covariance must be an array (where it is known) or one of "
+                f"{', '.join(structures)}; got {name!r}."
             )
         return structures[name]
     if covariance is None:

@@ -32,8 +32,9 @@ MOST_ROWS = 4096
 MOST_PARAMETERS = 500
 # Largest share of missing information that is told from 1: beyond, standard errors are a lower bound.
 LARGEST_SHARE = 1.0 - 1e-4
-# For steps along hardly determined directions the share counts as no more than the first: steps are at most
-# twenty times those of expectation maximisation. How far is left to go is judged with the second.
+# For steps along hardly determined directions the share counts as no more than the first: steps are
+# at most twenty times those of expectation maximisation. How far is left to go is judged with the
+# second.
 LARGEST_GAIN_SHARE, LARGEST_REACH_SHARE = 0.95, 0.995
 
 
@@ -50,8 +51,8 @@ class Information:
     missing : array of shape (q,)
         Shares of the information that are missing, in the directions of ``directions``, growing.
     gain, reach : arrays of shape (q, q)
-        I_seen⁻¹ I_complete, how far the top of the likelihood is for a unit step of expectation maximisation:
-        capped for steps, and nearly as it is.
+        I_seen⁻¹ I_complete, how far the top of the likelihood is for a unit step of expectation
+        maximisation: capped for steps, and nearly as it is.
     at : array of shape (d + d(d+1)/2,)
         The parameters at which it was estimated.
     """
@@ -69,9 +70,10 @@ class Information:
 
 
 def complete_information(P: Floats) -> Floats:
-    """Information of one complete row about (μ, Σ_ij for i >= j): P, and c_ij c_kl (P_ik P_jl + P_il P_jk).
+    """Information of one complete row about (μ, Σ_ij for i >= j).
 
-    The factor c is ½ on the diagonal and 1 elsewhere, where an entry stands for two.
+    P for the mean, and c_ij c_kl (P_ik P_jl + P_il P_jk) for the covariance, where c is ½ on the
+    diagonal and 1 elsewhere: an entry off the diagonal stands for two.
     """
     d = len(P)
     i, j = np.tril_indices(d)

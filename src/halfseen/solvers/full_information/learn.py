@@ -195,10 +195,10 @@ def _standard_errors(
     state: State,
     settings: Settings,
 ) -> StandardErrors | None:
-    """Return standard errors in the units of the table; None where the information does not give them."""
+    """Return standard errors in the units of the table; None where there are none."""
     if not settings.standard_errors or m_step.structure.regularised:
         return None
-    n, d = problem.shape
+    d = problem.shape[1]
     gaussian = Gaussian(*problem.to_units(*estimate))
     basis = m_step.basis(estimate[1])
     if basis.shape[1] <= MOST_PARAMETERS:
@@ -254,9 +254,9 @@ def _notes(
             order = np.argsort(-ratio, kind="stable")
             worst = [f"{names[k]} ({ratio[k]:.0f} times)" for k in order if ratio[k] > MUCH_LARGER]
             text = (
-                f"{int(hardly.sum())} of {hardly.size} directions among the parameters have lost more than "
-                f"{HARDLY_KNOWN:.0%} of their information to the holes. Standard errors much larger than "
-                f"those of complete data: {name_some(worst, 5) if worst else 'none'}."
+                f"{int(hardly.sum())} of {hardly.size} directions among the parameters have lost more "
+                f"than {HARDLY_KNOWN:.0%} of their information to the holes. Standard errors much "
+                f"larger than those of complete data: {name_some(worst, 5) if worst else 'none'}."
             )
             notes.append(Note(Status.WEAKLY_IDENTIFIED, text))
     if len(chains) == 2:
@@ -267,11 +267,11 @@ def _notes(
             text = f"They differ by up to {gap.max():.2g} standard errors: {name_some(worst)}."
             notes.append(Note(Status.CHAINS_DISAGREE, text))
     if not all(chain.settled for chain in chains):
-        ratio = max(chain.state.ratio for chain in chains)
-        reached = f"is {ratio:.0%}" if np.isfinite(ratio) else "could not be judged"
+        largest = max(chain.state.ratio for chain in chains)
+        reached = f"is {largest:.0%}" if np.isfinite(largest) else "could not be judged"
         text = (
-            f"After {2 * len(last.history)} sweeps the largest Monte-Carlo error {reached} of its statistical "
-            f"error, where {settings.accuracy:.0%} was asked for. Raise most_sweeps, or accuracy."
+            f"After {2 * len(last.history)} sweeps the largest Monte-Carlo error {reached} of its "
+            f"statistical error; {settings.accuracy:.0%} was asked for. Raise most_sweeps, or accuracy."
         )
         notes.append(Note(Status.NOT_CONVERGED, text))
     return notes

@@ -1,14 +1,15 @@
 """How the parameters move, given the expected moments of complete rows.
 
-Each structure of the covariance is a small class: ``solve`` maximises the expected log-likelihood over it, and
-``basis`` are the directions in which the covariance is free to move, which is what standard errors need.
+Each structure of the covariance is a small class: ``solve`` maximises the expected log-likelihood
+over it, and ``basis`` are the directions in which the covariance is free to move, which is what
+standard errors need.
 """
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,11 +29,11 @@ LASSO_FLOOR, LASSO_TOLERANCE, LASSO_STEPS = 1e-4, 1e-4, 200
 class CovarianceStructure(Protocol):
     """What a covariance may be."""
 
-    name: str
+    name: ClassVar[str]
     # Whether its estimate is pulled towards something, so that the information does not describe it.
-    regularised: bool
+    regularised: ClassVar[bool]
     # Whether its covariances form a linear space, in which steps can be stretched.
-    linear: bool
+    linear: ClassVar[bool]
 
     def solve(self, S: Floats, rows: int) -> Floats:
         """Return the covariance of the structure that fits second moments S best."""
@@ -47,12 +48,12 @@ class CovarianceStructure(Protocol):
 class Free:
     """Any positive definite covariance."""
 
-    name: str = "free"
-    regularised: bool = False
-    linear: bool = True
+    name: ClassVar[str] = "free"
+    regularised: ClassVar[bool] = False
+    linear: ClassVar[bool] = True
 
     def solve(self, S: Floats, rows: int) -> Floats:
-        """The second moments themselves, kept off singular matrices."""
+        """Take the second moments themselves, kept off singular matrices."""
         return with_floor(S)
 
     def basis(self, covariance: Floats) -> Floats:
@@ -66,9 +67,9 @@ class Known:
     """A covariance that is given."""
 
     covariance: Floats
-    name: str = "known"
-    regularised: bool = False
-    linear: bool = True
+    name: ClassVar[str] = "known"
+    regularised: ClassVar[bool] = False
+    linear: ClassVar[bool] = True
 
     def solve(self, S: Floats, rows: int) -> Floats:
         """Nothing moves."""
@@ -84,9 +85,9 @@ class Known:
 class Diagonal:
     """Independent columns."""
 
-    name: str = "diagonal"
-    regularised: bool = False
-    linear: bool = True
+    name: ClassVar[str] = "diagonal"
+    regularised: ClassVar[bool] = False
+    linear: ClassVar[bool] = True
 
     def solve(self, S: Floats, rows: int) -> Floats:
         """Keep the variances."""
@@ -103,9 +104,9 @@ class KnownCorrelation:
     """A given correlation matrix; the scale of each column is free."""
 
     correlation: Floats
-    name: str = "known correlation"
-    regularised: bool = False
-    linear: bool = False
+    name: ClassVar[str] = "known correlation"
+    regularised: ClassVar[bool] = False
+    linear: ClassVar[bool] = False
 
     def solve(self, S: Floats, rows: int) -> Floats:
         """Scales s that maximise the likelihood of second moments S.
@@ -125,7 +126,7 @@ class KnownCorrelation:
         return self.correlation / np.outer(w, w)
 
     def basis(self, covariance: Floats) -> Floats:
-        """A change of log s_k changes row and column k in proportion."""
+        """Change row and column k in proportion with log s_k."""
         i, j = np.tril_indices(len(covariance))
         k = np.arange(len(covariance))
         return covariance[i, j][:, None] * ((i[:, None] == k).astype(float) + (j[:, None] == k))
@@ -140,9 +141,9 @@ class Shrinkage:
     """
 
     share: float | None = None
-    name: str = "shrinkage"
-    regularised: bool = True
-    linear: bool = False
+    name: ClassVar[str] = "shrinkage"
+    regularised: ClassVar[bool] = True
+    linear: ClassVar[bool] = False
 
     def solve(self, S: Floats, rows: int) -> Floats:
         """Return (1 − share)·S off the diagonal."""
@@ -177,9 +178,9 @@ class Sparse:
     """
 
     penalty: float
-    name: str = "sparse"
-    regularised: bool = True
-    linear: bool = False
+    name: ClassVar[str] = "sparse"
+    regularised: ClassVar[bool] = True
+    linear: ClassVar[bool] = False
 
     def solve(self, S: Floats, rows: int) -> Floats:
         """Return the covariance whose inverse solves the graphical lasso."""
@@ -202,11 +203,10 @@ def graphical_lasso(S: Floats, penalty: float) -> tuple[Floats, Floats]:
         # Its own messages on convergence speak of steps that a later sweep repeats.
         warnings.simplefilter("ignore")
         try:
-            W, T = solve(R, penalty, tol=LASSO_TOLERANCE, max_iter=LASSO_STEPS)[:2]
+            T = solve(R, penalty, tol=LASSO_TOLERANCE, max_iter=LASSO_STEPS)[1]
         except FloatingPointError:
-            W, T = solve(with_floor(R, 0.05), penalty, tol=LASSO_TOLERANCE, max_iter=LASSO_STEPS)[
-                :2
-            ]
+            R = with_floor(R, 10.0 * LASSO_FLOOR)
+            T = solve(R, penalty, tol=LASSO_TOLERANCE, max_iter=LASSO_STEPS)[1]
     covariance = with_floor(np.linalg.inv(0.5 * (T + T.T)))
     return covariance * np.outer(scale, scale), T / np.outer(scale, scale)
 
@@ -260,7 +260,7 @@ class MStep:
         return mean, covariance if structure.regularised else structure.solve(covariance, 1)
 
     def basis(self, covariance: Floats) -> Floats:
-        """Derivatives of (μ, Σ_ij for i >= j) in all free parameters, one column each."""
+        """Return the derivatives of (μ, Σ_ij for i >= j) in all free parameters, one column each."""
         d = len(covariance)
         of_mean = np.eye(d) if self.mean is None else np.empty((d, 0))
         of_covariance = self.structure.basis(covariance)

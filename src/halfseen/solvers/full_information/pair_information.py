@@ -1,9 +1,9 @@
 """Standard errors where there are too many parameters for one matrix: two columns at a time.
 
-For each pair, the five parameters of its marginal distribution have the information of complete rows less
-what the holes took away, given *all* that is seen of a row; the parameters of other columns are taken
-as known there. What is neglected is how uncertainty about those spreads to the pair, which is
-second order in the correlations between what is hidden.
+For each pair, the five parameters of its marginal distribution have the information of complete
+rows less what the holes took away, given *all* that is seen of a row; the parameters of other
+columns are taken as known there. What is neglected is how uncertainty about those spreads to the
+pair, which is second order in the correlations between what is hidden.
 """
 
 from __future__ import annotations
@@ -17,7 +17,12 @@ from halfseen.missingness.holes import Holes
 from halfseen.parallel import map_in_order
 from halfseen.seeds import Purpose, keyed_generator
 from halfseen.solvers.full_information.completion import inside, make_block, run_sweep
-from halfseen.solvers.full_information.information import AVERAGE, FORGET, LARGEST_SHARE, spread_rows
+from halfseen.solvers.full_information.information import (
+    AVERAGE,
+    FORGET,
+    LARGEST_SHARE,
+    spread_rows,
+)
 
 Floats = NDArray[np.float64]
 
@@ -31,7 +36,7 @@ POWERS = ((1, 0), (0, 1), (2, 0), (1, 1), (0, 2))
 
 @dataclass(frozen=True)
 class PairErrors:
-    """Variances of the estimates of means, and covariances of those of (σ_ij, σ_ii, σ_jj), for each pair."""
+    """Variances of the estimated means, and covariances of (σ_ij, σ_ii, σ_jj) for each pair."""
 
     mean: Floats
     covariance: tuple[Floats, Floats, Floats]

@@ -116,8 +116,8 @@ def read_problem(
             'counted; use method="truncated_sgd".'
         )
     fewest = 2 if units is None else 1
-    values, names = read_table(X, fewest_rows=fewest)
-    values = np.asarray(values, dtype=float)
+    table = read_table(X, fewest_rows=fewest)
+    values, names = np.asarray(table.values, dtype=np.float64), table.names
     check_finite(values, names)
     mask = _read_mask(at_random, values)
     rule = SelfCensoring(everything) if missingness is None else missingness

@@ -60,7 +60,7 @@ def choose_penalty(
 
 
 def select(S: Floats, n: int) -> float:
-    """Return the penalty on the path with the least extended criterion, for second moments S of n rows."""
+    """Return the penalty with the least extended criterion, for second moments S of n rows."""
     R = correlation_of(S)
     d = len(R)
     most = float(np.abs(R - np.eye(d)).max())

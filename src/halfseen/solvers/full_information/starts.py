@@ -32,8 +32,8 @@ EIGENVALUE_FLOOR = 0.05
 def start_from(X: Any, problem: Problem, n_jobs: int | None) -> tuple[Floats, Floats]:
     """Return the first mean and covariance, in standardised units.
 
-    For rules by column that of ``pairwise``, where it exists. Else each column by itself, and the correlations
-    of the values that are seen together.
+    For rules by column that of ``pairwise``, where it exists. Else each column by itself, and the
+    correlations of the values that are seen together.
     """
     by_column = isinstance(problem.missingness, ColumnwiseMissingness)
     if by_column and problem.at_random is None:
@@ -72,10 +72,10 @@ def available_start(problem: Problem, n_jobs: int | None) -> tuple[Floats, Float
 def _columns(problem: Problem, n_jobs: int | None) -> tuple[Floats, Floats]:
     """Censored maximum likelihood of each column by itself.
 
-    With independent columns the means and variances that a sweep reports are exact, so that this is plain
-    expectation maximisation.
+    With independent columns the means and variances that a sweep reports are exact, so that this is
+    plain expectation maximisation.
     """
-    n, d = problem.shape
+    d = problem.shape[1]
     mean, variance = np.zeros(d), np.ones(d)
     Y = problem.Y.copy()
     fill(Y, problem.holes, mean, np.sqrt(variance), 0, problem.names, 0, n_jobs)

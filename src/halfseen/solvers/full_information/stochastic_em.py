@@ -1,14 +1,14 @@
 """Stochastic expectation maximisation: sweeps of the hidden cells, steps of the parameters.
 
-Three phases. *Settling*: each sweep draws the hidden cells at the parameters as they are and moves these to
-the best for the expected moments, which forgets the start at the rate of the missing information.
-*Climbing*: the information is estimated, and a step averaged over some sweeps is stretched by
-I_seen⁻¹ I_complete, which is Newton's method; it ends when a step is small next to the standard errors.
-*Averaging*: the stretched steps of all further sweeps are averaged, which takes the Monte-Carlo noise out at the
-best rate there is (Polyak), until little of it is left.
+Three phases. *Settling*: each sweep draws the hidden cells at the parameters as they are and moves
+these to the best for the expected moments, which forgets the start at the rate of the missing
+information. *Climbing*: the information is estimated, and a step averaged over some sweeps is
+stretched by I_seen⁻¹ I_complete, which is Newton's method; it ends when a step is small next to the
+standard errors. *Averaging*: the stretched steps of all further sweeps are averaged, which takes
+the Monte-Carlo noise out at the best rate there is (Polyak), until little of it is left.
 
-Where there are too many parameters for the information, or the covariances are no linear space, there is no
-climbing, and plain steps are averaged.
+Where there are too many parameters for the information, or the covariances are no linear space,
+there is no climbing, and plain steps are averaged.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Climb(NamedTuple):
     small: float
 
 
-# Where no direction has lost more than 95 % of its information, one step mostly leads to the top. Elsewhere the
-# top is at the end of a curved ridge, and a step sees only part of the way.
+# Where no direction has lost more than 95 % of its information, one step mostly leads to the top.
+# Elsewhere the top is at the end of a curved ridge, and a step sees only part of the way.
 EASY, HARD = Climb(3, 0.25, 0.5), Climb(12, 0.1, 0.2)
 # Most sweeps for one step, longest step (root mean square), and most steps.
 MOST_CLIMB_SWEEPS, LONGEST_STEP, MOST_CLIMBS = 40, 3.0, 20
@@ -59,7 +59,8 @@ NOISE_RATIO = 2.0
 SHORTER, LONG = 0.8, 0.5
 # A longer step than this changes the information enough to estimate it again.
 NEW_INFORMATION = 1.0
-# One step changes no variance, in any direction, by more than this factor; it is halved until that holds.
+# One step changes no variance, in any direction, by more than this factor; it is halved until that
+# holds.
 LARGEST_CHANGE, MOST_HALVINGS = 3.0, 30
 # Batches (of one sweep at first) before the Monte-Carlo error is trusted.
 FEWEST_BATCHES = 6
@@ -290,7 +291,7 @@ def root_mean_square(values: Floats) -> float:
 
 
 def complete_errors(covariance: Floats, n: int) -> Floats:
-    """Standard errors of (μ, Σ_ij for i >= j) from n complete rows."""
+    """Return the standard errors of (μ, Σ_ij for i >= j) from n complete rows."""
     i, j = np.tril_indices(len(covariance))
     variance = np.diag(covariance)
     return np.sqrt(

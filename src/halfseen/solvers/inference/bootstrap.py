@@ -52,7 +52,7 @@ class Bootstrap:
         return np.asarray(self.covariance / (scale[:, :, None] * scale[:, None, :]))
 
     def standard_error(self, of: str = "mean") -> Floats:
-        """Return the standard deviation over replicates of "mean", "covariance", "correlation" or "statistic"."""
+        """Return the spread over replicates of mean, covariance, correlation or statistic."""
         return np.asarray(np.std(self._values(of), axis=0, ddof=1))
 
     def interval(self, of: str = "mean", level: float = 0.95) -> Limits:
@@ -109,7 +109,7 @@ def refits(fit: Fit, count: int, kind: str, seed: int) -> Iterator[Fit]:
     options: dict[str, Any] = dict(source.options)
     if "penalty" in fit.history:
         options["penalty"] = fit.history["penalty"]
-    shared = {"accuracy": ACCURACY, "standard_errors": False, "start": fit.gaussian}
+    shared: dict[str, Any] = {"accuracy": ACCURACY, "standard_errors": False, "start": fit.gaussian}
     if kind == "parametric":
         assert rule is not None
         for k in range(count):

@@ -12,7 +12,12 @@ from halfseen.errors import InputError
 from halfseen.gaussian import Gaussian
 from halfseen.parallel import single_blas_thread
 from halfseen.seeds import Purpose, RandomState, keyed_generator, seed_of
-from halfseen.solvers.full_information.completion import Completion, block_rows, make_block, run_sweep
+from halfseen.solvers.full_information.completion import (
+    Completion,
+    block_rows,
+    make_block,
+    run_sweep,
+)
 from halfseen.solvers.full_information.filling import fill
 from halfseen.solvers.full_information.problem import Problem, read_problem
 from halfseen.solvers.full_information.stochastic_em import inverse
@@ -23,7 +28,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-# Sweeps that are averaged for conditional means; the noise left is a tenth of a cell's own spread or less.
+# Sweeps that are averaged for conditional means; the noise left is a tenth of a cell's own spread
+# or less.
 SWEEPS = 100
 # Sweeps that are made before values are used, so that they do not remember where they were filled in.
 FORGET = 20
@@ -69,7 +75,7 @@ def impute(
 def _average(
     problem: Problem, mean: Floats, covariance: Floats, seed: int, n_jobs: int | None
 ) -> tuple[Floats, tuple[Floats, Floats] | None]:
-    """Average the expected values of hidden cells over sweeps, and tally draws by piece of their sets."""
+    """Average the expected values of hidden cells over sweeps; tally draws by piece of their sets."""
     Y, holes = problem.Y, problem.holes
     fill(Y, holes, mean, np.sqrt(np.diag(covariance)), seed, problem.names, 0, n_jobs)
     P = inverse(covariance)
@@ -170,8 +176,10 @@ def parameter_draws(fit: Fit, m: int, seed: int) -> list[Gaussian]:
 
 
 def _moved(g: Gaussian, move: Floats) -> Gaussian:
-    """Move a Gaussian; a covariance L Lᵀ + δ becomes L exp(L⁻¹ δ L⁻ᵀ) Lᵀ, which is the same to first order
-    and always positive definite.
+    """Move the parameters of a Gaussian.
+
+    A covariance L Lᵀ + δ becomes L exp(L⁻¹ δ L⁻ᵀ) Lᵀ, which is the same to first order and always
+    positive definite.
     """
     d = g.dimension
     i, j = np.tril_indices(d)

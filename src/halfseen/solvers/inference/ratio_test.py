@@ -76,16 +76,19 @@ def likelihood_ratio_test(small: Fit, large: Fit) -> RatioTest:
             raise InputError(f'{name} must be a fit by method="full" that holds its table.')
         if fit.precision is not None or fit.history.get("covariance_structure") == "shrinkage":
             raise InputError(
-                f"{name} is regularised: it does not maximise the likelihood, so the test does not apply."
+                f"{name} is regularised: it does not maximise the likelihood, so the test does not "
+                "apply."
             )
-    assert small.parameters is not None and large.parameters is not None
+    assert small.parameters is not None
+    assert large.parameters is not None
     freedom = large.parameters - small.parameters
     if freedom < 1:
         raise InputError(
             f"large must have more free parameters than small; they have {large.parameters} and "
             f"{small.parameters}."
         )
-    assert small.source is not None and large.source is not None
+    assert small.source is not None
+    assert large.source is not None
     if not _same_table(small.source.X, large.source.X):
         raise InputError("both fits must be of the same table; these are not.")
     problem = read_source(large, None)

@@ -15,8 +15,8 @@ from halfseen.gaussian import Gaussian
 
 Floats = NDArray[np.float64]
 
-# Steps of central differences, in standard errors: small next to the curvature of a smooth function, large next
-# to the rounding of its values.
+# Steps of central differences, in standard errors: small next to the curvature of a smooth
+# function, large next to the rounding of its values.
 STEP = 1e-3
 
 
@@ -109,7 +109,7 @@ class StandardErrors:
         return np.diag(self.covariance) / (2.0 * self.gaussian.standard_deviations)
 
     def vector(self) -> Floats:
-        """Standard errors of (μ, Σ_ij for i >= j)."""
+        """Return the standard errors of (μ, Σ_ij for i >= j)."""
         return np.concatenate([self.mean, self.covariance[np.tril_indices(self.mean.size)]])
 
     def of(self, function: Callable[[Floats, Floats], ArrayLike]) -> Estimate:
@@ -191,7 +191,7 @@ def correlation_errors(
     covariance: tuple[Floats, Floats, Floats],
     variances: tuple[Floats, Floats, Floats],
 ) -> Floats:
-    """Standard errors of correlations, by the delta method.
+    """Return the standard errors of correlations, by the delta method.
 
     ``covariance`` holds, for each pair, the variance of σ_ij and its covariances with σ_ii and σ_jj;
     ``variances`` those of (σ_ii, σ_ii), (σ_ii, σ_jj) and (σ_jj, σ_jj).
