@@ -34,7 +34,9 @@ def errors(n: int, seeds: range, **options) -> np.ndarray:
     for seed in seeds:
         X, Y = hs.simulate(truth, rule, n, seed, return_complete=True)
         start = time.perf_counter()
-        fit = hs.fit(X, rule, covariance=truth.covariance, random_state=seed, **options)
+        fit = hs.fit(
+            X, rule, "missing_descent", covariance=truth.covariance, random_state=seed, **options
+        )
         seconds = time.perf_counter() - start
         found.append(
             [
@@ -108,7 +110,7 @@ def larger_of(quick: bool) -> Iterator[Row]:
         runs = []
         for seed in range(4 if quick else 10):
             X = hs.simulate(truth, rule, n, seed)
-            fit = hs.fit(X, rule, covariance=truth.covariance, random_state=seed)
+            fit = hs.fit(X, rule, "missing_descent", covariance=truth.covariance, random_state=seed)
             naive = np.abs(np.nanmean(X, axis=0) - truth.mean).max()
             runs.append([hs.metrics.mahalanobis_error(fit.mean, truth), naive])
         found.append(np.mean(runs, axis=0))

@@ -289,3 +289,108 @@ def truncated_draws(mean, covariance, inside, count, seed=0):
         kept.append(Y)
         have += len(Y)
     return np.concatenate(kept)[:count]
+
+
+def mp_interval_moments(a, b, digits=60):
+    """Mass, E[z] and Var[z] of a standard normal on (a, b), by closed forms with digits to spare."""
+    with mp.workdps(digits):
+
+        def end(z, power):
+            return mp.mpf(0) if abs(z) == math.inf else mp.mpf(z) ** power * mp.npdf(z)
+
+        # On the side where both tails are small.
+        low, high = (-b, -a) if a > 0 else (a, b)
+        mass = mp.ncdf(high) - mp.ncdf(low)
+        mean = (end(a, 0) - end(b, 0)) / mass
+        return mass, mean, 1 + (end(a, 1) - end(b, 1)) / mass - mean**2
+
+
+def conditional(y, j, mean, covariance):
+    """Mean and standard deviation of cell j given the rest of its row."""
+    rest = [k for k in range(len(y)) if k != j]
+    gain = np.linalg.solve(covariance[np.ix_(rest, rest)], covariance[rest, j])
+    m = mean[j] + gain @ (y[rest] - mean[rest])
+    return m, math.sqrt(covariance[j, j] - covariance[j, rest] @ gain)
+
+
+def chord(y, j, V, b, sign):
+    """Between which values the inequalities ``sign · (V @ y) <= sign · b`` leave cell j of a row."""
+    low, high = -math.inf, math.inf
+    for v, level, s in zip(V, b, sign, strict=True):
+        along = s * v[j]
+        room = s * (level - sum(v[k] * y[k] for k in range(len(y)) if k != j))
+        if along > 0:
+            high = min(high, room / along)
+        elif along < 0:
+            low = max(low, room / along)
+    return low, high
+
+
+def draw_from_pieces(m, s, pieces, u):
+    """Draw of N(m, s²) on a union of intervals by its inverse CDF, with its mean and variance."""
+    pieces = [((a - m) / s, (b - m) / s) for a, b in pieces if a < b]
+    found = [mp_interval_moments(a, b) for a, b in pieces]
+    with mp.workdps(60):
+        total = sum(mass for mass, _, _ in found)
+        mean = sum(mass * e for mass, e, _ in found) / total
+        second = sum(mass * (v + e**2) for mass, e, v in found) / total
+        left = mp.mpf(u) * total
+        for (a, b), (mass, _, _) in zip(pieces, found, strict=True):
+            if left < mass:
+                break
+            left -= mass
+        inner = left / mass
+    z = stats.norm.ppf(u) if a == -math.inf and b == math.inf else mp_inverse_cdf(a, b, inner)
+    return m + s * float(z), m + s * float(mean), s * s * float(second - mean**2)
+
+
+def draw_from_nodes(m, s, nodes, weights, u):
+    """Draw of N(m, s²) times a weight function that is known at quadrature nodes."""
+    log_share = np.log(weights) - 0.5 * ((nodes - m) / s) ** 2
+    share = np.exp(log_share - log_share.max())
+    share /= share.sum()
+    mean = share @ nodes
+    chosen = min(int((np.cumsum(share) <= u).sum()), len(nodes) - 1)
+    return nodes[chosen], mean, share @ (nodes - mean) ** 2
+
+
+def gibbs_sweep(Y, sets, mean, covariance, uniforms, backwards, V, b, sign):
+    """One Gibbs sweep over the hidden cells of each row, in place; their conditional means and variances.
+
+    ``sets[row][column]`` is None for a seen cell, a list of intervals, or a pair of nodes and weights.
+    """
+    E, variance = Y.copy(), np.zeros(Y.shape)
+    for r, y in enumerate(Y):
+        columns = range(len(y))
+        for j in reversed(columns) if backwards else columns:
+            if sets[r][j] is None:
+                continue
+            m, s = conditional(y, j, mean, covariance)
+            low, high = chord(y, j, V, b, sign[r])
+            if isinstance(sets[r][j], list):
+                pieces = [(max(p, low), min(q, high)) for p, q in sets[r][j]]
+                y[j], E[r, j], variance[r, j] = draw_from_pieces(m, s, pieces, uniforms[r, j])
+            else:
+                nodes, weights = sets[r][j]
+                keep = (nodes > low) & (nodes < high) & (weights > 0)
+                y[j], E[r, j], variance[r, j] = draw_from_nodes(
+                    m, s, nodes[keep], weights[keep], uniforms[r, j]
+                )
+    return E, variance
+
+
+def outside_holes(holes, Y):
+    """How far outside its hole each row lies: the most by which a cell misses its set or an inequality."""
+    sets, miss = holes.sets, np.zeros(len(Y))
+    for row, column in np.argwhere(holes.index >= 0):
+        k, y = holes.index[row, column], Y[row, column]
+        pieces = range(sets.start[k], sets.start[k + 1])
+        gaps = [max(sets.lower[p] - y, y - sets.upper[p], 0.0) for p in pieces]
+        if not gaps:
+            nodes = slice(sets.node_start[k], sets.node_start[k + 1])
+            allowed = sets.node[nodes][sets.weight[nodes] > 0]
+            gaps = [max(allowed.min() - y, y - allowed.max(), 0.0)]
+        miss[row] = max(miss[row], min(gaps))
+    if holes.inequalities is not None:
+        miss = np.maximum(miss, -holes.inequalities.slack(Y).min(axis=1, initial=np.inf))
+    return miss

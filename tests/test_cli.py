@@ -32,7 +32,7 @@ def test_demo_prints_every_column_and_pair_in_80_columns():
 
 def test_demo_speaks_json():
     figures = json.loads(run(app, ["demo", "--json"]).output)
-    assert figures["method"] == "pairwise"
+    assert figures["method"] == "full"
     assert figures["mean_error"]["halfseen"] < figures["mean_error"]["naive"]
 
 

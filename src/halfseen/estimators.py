@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from halfseen.data.moments import PairMoments
 from halfseen.errors import AssumptionWarning, InputError, NotIdentifiedError
@@ -23,17 +23,19 @@ from halfseen.solvers.result import Fit
 _STREAMING = ("auto", "pairwise", "truncation")
 
 
-class CensoredGaussian(BaseEstimator):
+class CensoredGaussian(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Mean and covariance of a Gaussian from data in which values are missing because of what they are.
 
     Parameters
     ----------
-    missingness : SelfCensoring, DetectionLimits, Truncation or LinearThreshold, optional
+    missingness : Missingness, optional
         What hides a value. None: nothing does, and NaN is missing at random.
     method : str
-        As in ``halfseen.fit``.
-    covariance : array-like of shape (d, d), optional
-        The covariance, where it is known; ``LinearThreshold`` rules need it.
+        As in ``halfseen.fit``; "auto" is ``full``, and ``pairwise`` for ``partial_fit``.
+    covariance : array-like of shape (d, d), or str, optional
+        The covariance, where it is known, or what it may be: "diagonal", "shrinkage", "sparse".
+    options : dict, optional
+        Further arguments of the method's own function in ``halfseen.solvers``.
     random_state : int, Generator or None
         Seed of the methods that sample.
     n_jobs : int or None
@@ -64,13 +66,15 @@ class CensoredGaussian(BaseEstimator):
         self,
         missingness: Missingness | None = None,
         method: str = "auto",
-        covariance: ArrayLike | None = None,
+        covariance: ArrayLike | str | None = None,
+        options: dict[str, Any] | None = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
     ) -> None:
         self.missingness = missingness
         self.method = method
         self.covariance = covariance
+        self.options = options
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -89,10 +93,17 @@ class CensoredGaussian(BaseEstimator):
         """
         X = self._validated(X, reset=True)
         self._moments: PairMoments | None = None
-        if self._streams():
+        if not self._streams():
+            return self._learn(X)
+        if self.method != "auto":
             self._moments = self._moments_of(X)
             return self._learn(self._moments)
-        return self._learn(X)
+        self._learn(X)
+        with warnings.catch_warnings():
+            # What is to be said about the table was said above; the moments are for later chunks.
+            warnings.simplefilter("ignore")
+            self._moments = self._moments_of(X)
+        return self
 
     def partial_fit(self, X: Any, y: Any = None) -> CensoredGaussian:
         """Learn from a chunk of rows in addition to those seen before.
@@ -134,6 +145,36 @@ class CensoredGaussian(BaseEstimator):
             )
             return self
 
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """Fill each hidden cell with its mean, given what is seen of its row and where the rule hides it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+
+        Returns
+        -------
+        array of shape (n, d)
+        """
+        check_is_fitted(self)
+        return self.fit_.impute(self._validated(X, reset=False, fewest=1), self.missingness)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the average log-likelihood of what is seen of a row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : ignored
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        rows = self._validated(X, reset=False, fewest=1)
+        return float(self.fit_.score_rows(rows, self.missingness).mean())
+
     def _streams(self) -> bool:
         """Whether the method and the rule allow rows to be added later."""
         rule = self.missingness
@@ -171,6 +212,7 @@ class CensoredGaussian(BaseEstimator):
             random_state=self.random_state,
             n_jobs=self.n_jobs,
             names=self._names(),
+            **(self.options or {}),
         )
         self.fit_: Fit = result
         self.mean_ = result.gaussian.mean.copy()

@@ -55,13 +55,13 @@ def test_chunked_permuted_and_whole_agree(seed, chunks):
 def test_fits_from_chunks_agree_to_1e_12(three):
     rule = hs.DetectionLimits(lower=[0.5, -3.0, 9.0])
     X = hs.simulate(three, rule, 5000, 3)
-    whole = hs.fit(X, rule)
+    whole = hs.fit(X, rule, "pairwise")
     order = np.random.default_rng(0).permutation(len(X))
     parts = [hs.PairMoments.from_array(X[k]) for k in np.array_split(order, 7)]
     merged = parts[0]
     for part in parts[1:]:
         merged = merged.merge(part)
-    chunked = hs.fit(merged, rule)
+    chunked = hs.fit(merged, rule, "pairwise")
     np.testing.assert_allclose(chunked.mean, whole.mean, rtol=1e-12)
     np.testing.assert_allclose(chunked.covariance, whole.covariance, rtol=1e-12)
 

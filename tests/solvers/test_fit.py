@@ -21,8 +21,8 @@ def _toy(three, n=400, seed=0):
 
 def test_auto_takes_the_sharpest_that_the_rule_allows(three):
     rule, X = _toy(three)
-    assert hs.fit(X, rule).method == "pairwise"
-    assert hs.fit(three.sample(50, 0)).method == "truncation"
+    assert hs.fit(X, rule).method == "full"
+    assert hs.fit(three.sample(50, 0)).method == "full"
     truncation = hs.Truncation(lambda Y: Y[:, 0] > -99)
     assert hs.fit(three.sample(50, 0), truncation, random_state=0).method == "truncated_sgd"
 
@@ -202,7 +202,9 @@ def test_limits_with_names_find_their_columns(three):
         hs.DetectionLimits(lower.to_dict(), pd.Series({"c": 16.0, "b": np.nan, "a": 3.0})),
         hs.DetectionLimits(pd.DataFrame([lower] * len(X)), {"a": 3.0, "c": 16.0}),
     ):
-        np.testing.assert_allclose(hs.fit(frame, limits).covariance, ref.covariance, rtol=1e-9)
+        np.testing.assert_allclose(
+            hs.fit(frame, limits, "pairwise").covariance, ref.covariance, rtol=1e-9
+        )
     with pytest.raises(hs.InputError, match="limit is given for 'lead', but the columns"):
         hs.fit(frame, hs.DetectionLimits({"lead": 1.0}))
 

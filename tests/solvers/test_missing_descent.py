@@ -172,7 +172,7 @@ def test_ten_columns_with_three_anchors():
     found = []
     for seed in range(4):
         X, Y = hs.simulate(truth, rule, 4000, seed, return_complete=True)
-        fit = hs.fit(X, rule, covariance=truth.covariance, random_state=seed)
+        fit = hs.fit(X, rule, "missing_descent", covariance=truth.covariance, random_state=seed)
         found.append(
             [
                 hs.metrics.mahalanobis_error(m, truth)
@@ -214,7 +214,7 @@ def test_the_larger_of_two_outcomes():
         runs = []
         for seed in range(5):
             X = hs.simulate(truth, rule, n, seed)
-            fit = hs.fit(X, rule, covariance=truth.covariance, random_state=seed)
+            fit = hs.fit(X, rule, "missing_descent", covariance=truth.covariance, random_state=seed)
             runs.append(hs.metrics.mahalanobis_error(fit.mean, truth))
         errors.append(np.mean(runs))
     assert errors[1] < 0.5 * errors[0]
@@ -225,12 +225,14 @@ def test_batches_threads_and_seeds():
     truth, rule = _small_problem()
     X = hs.simulate(truth, rule, 600, 0)
     common = {"covariance": SIGMA, "random_state": 5, "batch_size": 8, "passes": 6}
-    one, two = (hs.fit(X, rule, n_jobs=jobs, **common) for jobs in (1, 2))
+    one, two = (hs.fit(X, rule, "missing_descent", n_jobs=jobs, **common) for jobs in (1, 2))
     np.testing.assert_array_equal(one.mean, two.mean)
     assert len(one.history["iterates"]) == 3600 // 8
-    other = hs.fit(X, rule, covariance=SIGMA, random_state=6, batch_size=8, passes=6)
+    other = hs.fit(
+        X, rule, "missing_descent", covariance=SIGMA, random_state=6, batch_size=8, passes=6
+    )
     assert (other.mean != one.mean).any()
-    suffix = hs.fit(X, rule, average="suffix", **common)
+    suffix = hs.fit(X, rule, "missing_descent", average="suffix", **common)
     iterates = suffix.history["iterates"]
     np.testing.assert_allclose(suffix.mean, iterates[len(iterates) // 2 :].mean(axis=0))
 
@@ -261,7 +263,9 @@ def test_an_edge_solution_says_so():
     truth, rule = _small_problem()
     X = hs.simulate(truth, rule, 300, 0)
     with pytest.warns(hs.ConvergenceWarning):
-        fit = hs.fit(X, rule, covariance=SIGMA, random_state=0, projection_radius=0.01)
+        fit = hs.fit(
+            X, rule, "missing_descent", covariance=SIGMA, random_state=0, projection_radius=0.01
+        )
     assert any("projection_radius" in note.text for note in fit.notes)
 
 
@@ -270,7 +274,7 @@ def test_units_do_not_matter(scale):
     truth, rule = _small_problem()
     X = hs.simulate(truth, rule, 1500, 0)
     scale = np.array(scale)
-    ref = hs.fit(X, rule, covariance=SIGMA, random_state=0, sampler=Gibbs())
+    ref = hs.fit(X, rule, "missing_descent", covariance=SIGMA, random_state=0, sampler=Gibbs())
     moved = hs.LinearThreshold(rule.V / scale, rule.b)
     comp = hs.fit(
         X * scale, moved, covariance=SIGMA * np.outer(scale, scale), random_state=0, sampler=Gibbs()
@@ -282,10 +286,12 @@ def test_units_do_not_matter(scale):
 def test_the_size_of_a_threshold_does_not_matter(size):
     truth, rule = _small_problem()
     X = hs.simulate(truth, rule, 400, 0)
-    ref = hs.fit(X, rule, covariance=SIGMA, random_state=0)
+    ref = hs.fit(X, rule, "missing_descent", covariance=SIGMA, random_state=0)
     scaled = hs.LinearThreshold(rule.V * size, rule.b * size)
     np.testing.assert_allclose(
-        hs.fit(X, scaled, covariance=SIGMA, random_state=0).mean, ref.mean, atol=1e-8
+        hs.fit(X, scaled, "missing_descent", covariance=SIGMA, random_state=0).mean,
+        ref.mean,
+        atol=1e-8,
     )
 
 
@@ -304,11 +310,16 @@ def test_descents_that_overshoot_say_so():
     truth, rule = _small_problem()
     X = hs.simulate(truth, rule, 1000, 0)
     with pytest.warns(hs.ConvergenceWarning, match="Steps overshoot"):
-        hs.fit(X, rule, covariance=SIGMA, random_state=0, batch_size=200)
+        hs.fit(X, rule, "missing_descent", covariance=SIGMA, random_state=0, batch_size=200)
     # Leaving out the part that overshoots is one of the remedies.
     half = {"batch_size": 10, "average": "suffix"}
-    assert hs.fit(X, rule, covariance=SIGMA, random_state=0, **half).status is hs.Status.CONVERGED
-    fine = hs.fit(X, rule, covariance=SIGMA, random_state=0, batch_size=5, passes=5)
+    assert (
+        hs.fit(X, rule, "missing_descent", covariance=SIGMA, random_state=0, **half).status
+        is hs.Status.CONVERGED
+    )
+    fine = hs.fit(
+        X, rule, "missing_descent", covariance=SIGMA, random_state=0, batch_size=5, passes=5
+    )
     assert hs.metrics.mahalanobis_error(fine.mean, truth) < 4 * np.sqrt(3 / 1000)
 
 
@@ -357,7 +368,7 @@ GOOD = hs.simulate(hs.Gaussian(MEAN, SIGMA), RULE, 50, 0)
 )
 def test_bad_input_gets_a_sentence(X, rule, options, error, sentence):
     with pytest.raises(error, match=sentence):
-        hs.fit(X, rule, **options)
+        hs.fit(X, rule, "missing_descent", **options)
 
 
 def test_a_row_without_a_feasible_point_is_named():
@@ -366,7 +377,7 @@ def test_a_row_without_a_feasible_point_is_named():
     good = hs.simulate(hs.Gaussian(np.zeros(3), SIGMA), rule, 5, 0)
     bad = np.vstack([good, [0.0, np.nan, np.nan]])
     with pytest.raises(hs.ContradictionError, match=r"row 5 contradicts.*x1, x2"):
-        hs.fit(bad, rule, covariance=SIGMA)
+        hs.fit(bad, rule, "missing_descent", covariance=SIGMA)
 
 
 def test_self_censoring_rules_do_not_take_a_covariance():

@@ -45,7 +45,7 @@ def fit(
     missingness: Missingness | None = None,
     method: str = "auto",
     *,
-    covariance: ArrayLike | None = None,
+    covariance: ArrayLike | str | None = None,
     random_state: RandomState = None,
     progress: bool = False,
     n_jobs: int | None = None,
@@ -56,17 +56,18 @@ def fit(
 
     Parameters
     ----------
-    X : array-like of shape (n, d), data frame, or PairMoments
+    X : array-like of shape (n, d), data frame, IntervalData or PairMoments
         NaN where a value is hidden.
-    missingness : SelfCensoring, DetectionLimits, Truncation or LinearThreshold, optional
-        What hides a value. None: nothing does, and NaN is missing at random.
-    method : {"auto", "pairwise", "truncation", "truncation_psgd", "truncated_sgd", "missing_descent"}
-        "auto" takes the sharpest that the rule allows: ``pairwise`` for rules by column,
-        ``truncated_sgd`` for ``Truncation``, ``missing_descent`` for ``LinearThreshold``,
-        ``truncation`` where no rule is stated. ``pairwise``
-        believes that a hidden cell was hidden by the rule; ``truncation`` does not.
-    covariance : array-like of shape (d, d), optional
-        The covariance, where it is known: ``missing_descent`` needs it and learns the mean.
+    missingness : Missingness, optional
+        What hides a value: SelfCensoring, DetectionLimits, SelfSelection, LinearThreshold, Combined
+        or Truncation. None: nothing does, and NaN is missing at random.
+    method : str
+        One of ``halfseen.solvers.METHODS``. "auto" takes the sharpest that the data allow: ``full``,
+        but ``truncated_sgd`` for ``Truncation``, and ``pairwise`` for moments. ``full`` and
+        ``pairwise`` believe that a hidden cell was hidden by the rule; ``truncation`` does not.
+    covariance : array-like of shape (d, d) or str, optional
+        The covariance, where it is known; or, for ``full``, what it may be: "diagonal", "shrinkage" or
+        "sparse".
     random_state : int, Generator or None
         Seed of the methods that sample.
     progress : bool
@@ -87,9 +88,9 @@ def fit(
     >>> import halfseen as hs
     >>> truth = hs.Gaussian([1.0, 2.0], [[1.0, 0.6], [0.6, 1.0]])
     >>> rule = hs.DetectionLimits(lower=[1.0, 1.5])
-    >>> fit = hs.fit(hs.simulate(truth, rule, 10_000), rule)
+    >>> fit = hs.fit(hs.simulate(truth, rule, 10_000), rule, random_state=0)
     >>> fit.method, fit.status.name
-    ('pairwise', 'CONVERGED')
+    ('full', 'CONVERGED')
     >>> bool(hs.metrics.mahalanobis_error(fit.mean, truth) < 0.05)
     True
     """

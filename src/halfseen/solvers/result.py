@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import textwrap
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -230,16 +230,39 @@ class Fit:
 
         Exact where no row has more than two hidden cells.
         """
-        from halfseen.solvers.inference.imputation import read_source
-        from halfseen.solvers.inference.likelihood import log_likelihood
+        from halfseen.solvers.inference.likelihood import LogLikelihood
 
-        problem = read_source(self, None)
-        found = log_likelihood(
+        values, variance = self._row_log_likelihoods()
+        return LogLikelihood(float(values.sum()), float(np.sqrt(variance.sum())))
+
+    def score_rows(
+        self, X: Any = None, missingness: Missingness | None = None, missing_at_random: Any = None
+    ) -> NDArray[np.float64]:
+        """Log-likelihood of what is seen of each row, of the fitted table or of another one.
+
+        Parameters
+        ----------
+        X, missingness, missing_at_random
+            As in ``impute``.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        return self._row_log_likelihoods(X, missingness, missing_at_random)[0]
+
+    def _row_log_likelihoods(
+        self, X: Any = None, missingness: Missingness | None = None, missing_at_random: Any = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        from halfseen.solvers.inference.imputation import read_source
+        from halfseen.solvers.inference.likelihood import row_log_likelihoods
+
+        problem = read_source(self, X, missingness, missing_at_random)
+        values, variance = row_log_likelihoods(
             problem.Y, problem.holes, *problem.from_units(self.mean, self.covariance)
         )
         # Densities of seen values are per unit of the table, not per standard deviation.
-        seen = (~problem.hidden).sum(axis=0)
-        return replace(found, value=found.value - float(seen @ np.log(problem.scale)))
+        return values - ~problem.hidden @ np.log(problem.scale), variance
 
     @property
     def aic(self) -> float:

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.checks import whole_number
+from halfseen.data.interval_data import IntervalData
+from halfseen.data.table import read_table
 from halfseen.errors import InputError
 from halfseen.gaussian import Gaussian
 from halfseen.parallel import single_blas_thread
@@ -55,6 +57,16 @@ def read_source(
     return problem
 
 
+def seen_values(fit: Fit, X: Any) -> Floats:
+    """Return the table as it was given, NaN where hidden: seen cells are not changed by a bit."""
+    if X is None:
+        assert fit.source is not None
+        X = fit.source.X
+    if isinstance(X, IntervalData):
+        return X.values
+    return np.asarray(read_table(X, fewest_rows=1).values, dtype=float)
+
+
 def impute(
     fit: Fit, X: Any = None, missingness: Any = None, missing_at_random: Any = None
 ) -> Floats:
@@ -69,7 +81,7 @@ def impute(
     Y = np.where(hidden, total, problem.Y)
     if tally is not None:
         _keep_inside(Y, problem, *tally)
-    return np.asarray(_to_units(problem, Y), dtype=float)
+    return np.where(hidden, _to_units(problem, Y), seen_values(fit, X))
 
 
 def _average(
@@ -144,7 +156,7 @@ def draw_imputations(
     n_jobs = None if fit.source is None else fit.source.n_jobs
     out = np.empty((m, *problem.shape))
     hidden = problem.hidden
-    seen = problem.Y.copy()
+    seen = seen_values(fit, X)
     with single_blas_thread():
         for k, parameters in enumerate(parameter_draws(fit, m, seed)):
             mean, covariance = problem.from_units(parameters.mean, parameters.covariance)
@@ -156,7 +168,7 @@ def draw_imputations(
             P = inverse(covariance)
             for _ in range(FORGET):
                 rows.sweep(mean, P)
-            out[k] = _to_units(problem, np.where(hidden, problem.Y, seen))
+            out[k] = np.where(hidden, _to_units(problem, problem.Y), seen)
     return out
 
 
