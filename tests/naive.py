@@ -51,8 +51,8 @@ def mp_inverse_cdf(a, b, u, digits=40):
             )
 
         target = tail(a) + mp.mpf(u) * (tail(b) - tail(a))
-        low = mp.mpf(a) if a > -math.inf else mp.mpf(b) - 60
-        high = mp.mpf(b) if b < math.inf else mp.mpf(a) + 60
+        low = mp.mpf(a) if a > -math.inf else min(mp.mpf(b), 0) - 60
+        high = mp.mpf(b) if b < math.inf else max(mp.mpf(a), 0) + 60
         for _ in range(160):
             middle = (low + high) / 2
             if (tail(middle) - target) * sign > 0:
@@ -335,11 +335,11 @@ def draw_from_pieces(m, s, pieces, u):
         mean = sum(mass * e for mass, e, _ in found) / total
         second = sum(mass * (v + e**2) for mass, e, v in found) / total
         left = mp.mpf(u) * total
-        for (a, b), (mass, _, _) in zip(pieces, found, strict=True):
-            if left < mass:
-                break
-            left -= mass
-        inner = left / mass
+        chosen = 0
+        while left >= found[chosen][0]:
+            left -= found[chosen][0]
+            chosen += 1
+        inner, (a, b) = left / found[chosen][0], pieces[chosen]
     z = stats.norm.ppf(u) if a == -math.inf and b == math.inf else mp_inverse_cdf(a, b, inner)
     return m + s * float(z), m + s * float(mean), s * s * float(second - mean**2)
 
@@ -355,7 +355,7 @@ def draw_from_nodes(m, s, nodes, weights, u):
 
 
 def gibbs_sweep(Y, sets, mean, covariance, uniforms, backwards, V, b, sign):
-    """One Gibbs sweep over the hidden cells of each row, in place; their conditional means and variances.
+    """One Gibbs sweep over hidden cells, in place, row by row; their conditional means and variances.
 
     ``sets[row][column]`` is None for a seen cell, a list of intervals, or a pair of nodes and weights.
     """
@@ -380,7 +380,7 @@ def gibbs_sweep(Y, sets, mean, covariance, uniforms, backwards, V, b, sign):
 
 
 def outside_holes(holes, Y):
-    """How far outside its hole each row lies: the most by which a cell misses its set or an inequality."""
+    """How far outside its hole each row lies: the most by which a set or an inequality is missed."""
     sets, miss = holes.sets, np.zeros(len(Y))
     for row, column in np.argwhere(holes.index >= 0):
         k, y = holes.index[row, column], Y[row, column]

@@ -20,8 +20,9 @@ def _toy(three, n=400, seed=0):
 
 
 def test_auto_takes_the_sharpest_that_the_rule_allows(three):
-    rule, X = _toy(three)
-    assert hs.fit(X, rule).method == "full"
+    rule = hs.DetectionLimits(lower=[0.5, -3.0, 9.0])
+    X = hs.simulate(three, rule, 400, 0)
+    assert hs.fit(X, rule, random_state=0).method == "full"
     assert hs.fit(three.sample(50, 0)).method == "full"
     truncation = hs.Truncation(lambda Y: Y[:, 0] > -99)
     assert hs.fit(three.sample(50, 0), truncation, random_state=0).method == "truncated_sgd"
@@ -172,7 +173,7 @@ def test_a_column_that_is_hardly_ever_seen_keeps_its_digits():
     X[:, 1] = np.nan
     X[seen, 1] = x[seen, 1] + 1e8
     with pytest.warns(hs.AssumptionWarning, match="no rule is stated"):
-        fit = hs.fit(X)
+        fit = hs.fit(X, method="truncation")
     # Adding 1e8 leaves eight digits.
     assert fit.gaussian.standard_deviations[1] == pytest.approx(x[seen, 1].std(), rel=1e-6)
 
@@ -194,7 +195,7 @@ def test_limits_with_names_find_their_columns(three):
     import pandas as pd
 
     rule, X = _toy(three)
-    ref = hs.fit(X, rule)
+    ref = hs.fit(X, rule, "pairwise")
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     lower = pd.Series({"c": 9.0, "a": 0.5, "b": -3.0})
     for limits in (
@@ -223,7 +224,7 @@ def test_habits_of_laboratories_are_warned_of(three):
 
 def test_float32_values_on_their_limit_are_seen():
     X = np.array([[0.7], [0.9], [1.4], [1.1], [np.nan]], dtype=np.float32)
-    assert np.isfinite(hs.fit(X, hs.DetectionLimits(lower=0.7)).mean).all()
+    assert np.isfinite(hs.fit(X, hs.DetectionLimits(lower=0.7), "pairwise").mean).all()
     with pytest.raises(hs.ContradictionError, match=r"row 0.*0\.699"):
         hs.fit(X, hs.DetectionLimits(lower=0.70001))
 
@@ -317,7 +318,7 @@ def test_bad_data_get_a_sentence(method, X, rule, error, sentence):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"method": "best"}, "method must be one of auto, pairwise"),
+        ({"method": "best"}, "method must be one of auto, full, pairwise"),
         ({"n_jobs": 0}, "n_jobs must be"),
         ({"n_jobs": 1.5}, "n_jobs must be"),
         ({"method": "truncation", "form": "other"}, "form must be"),
@@ -340,7 +341,12 @@ def test_moments_are_checked_against_the_rule():
 
 def test_summary_fits_eighty_columns_and_names_what_matters(three):
     rule, X = _toy(three)
-    fit = hs.fit(X, rule, names=["lead", "zinc", "a very long name of a column, longer than most"])
+    fit = hs.fit(
+        X,
+        rule,
+        "pairwise",
+        names=["lead", "zinc", "a very long name of a column, longer than most"],
+    )
     text = fit.summary()
     assert max(map(len, text.splitlines())) <= 80
     for part in ("pairwise", "converged", "lead", "lead ~ zinc", "seen"):

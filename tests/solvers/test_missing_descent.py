@@ -196,6 +196,7 @@ def test_short_chains_do_not_forget_their_start():
         hs.fit(
             X,
             rule,
+            "missing_descent",
             covariance=truth.covariance,
             random_state=0,
             sampler=ProjectedLangevin(steps=steps),
@@ -277,7 +278,12 @@ def test_units_do_not_matter(scale):
     ref = hs.fit(X, rule, "missing_descent", covariance=SIGMA, random_state=0, sampler=Gibbs())
     moved = hs.LinearThreshold(rule.V / scale, rule.b)
     comp = hs.fit(
-        X * scale, moved, covariance=SIGMA * np.outer(scale, scale), random_state=0, sampler=Gibbs()
+        X * scale,
+        moved,
+        "missing_descent",
+        covariance=SIGMA * np.outer(scale, scale),
+        random_state=0,
+        sampler=Gibbs(),
     )
     np.testing.assert_allclose(comp.mean / scale, ref.mean, atol=1e-6)
 
@@ -368,7 +374,7 @@ GOOD = hs.simulate(hs.Gaussian(MEAN, SIGMA), RULE, 50, 0)
 )
 def test_bad_input_gets_a_sentence(X, rule, options, error, sentence):
     with pytest.raises(error, match=sentence):
-        hs.fit(X, rule, "missing_descent", **options)
+        hs.fit(X, rule, **{"method": "missing_descent", **options})
 
 
 def test_a_row_without_a_feasible_point_is_named():
@@ -382,7 +388,7 @@ def test_a_row_without_a_feasible_point_is_named():
 
 def test_self_censoring_rules_do_not_take_a_covariance():
     with pytest.raises(hs.InputError, match="does not take the option 'covariance'"):
-        hs.fit(GOOD, hs.DetectionLimits(lower=-9), covariance=SIGMA)
+        hs.fit(GOOD, hs.DetectionLimits(lower=-9), "pairwise", covariance=SIGMA)
 
 
 @pytest.mark.parametrize(

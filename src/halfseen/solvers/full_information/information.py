@@ -30,6 +30,8 @@ FORGET, AVERAGE = 10, 40
 MOST_ROWS = 4096
 # Parameters for which the whole matrix is computed; beyond, parameters of each pair of columns alone.
 MOST_PARAMETERS = 500
+# Added to the information on unit scale, so that nearly singular covariances do not stop it.
+ROUNDING = 1e-12
 # Largest share of missing information that is told from 1: beyond, standard errors are a lower bound.
 LARGEST_SHARE = 1.0 - 1e-4
 # For steps along hardly determined directions the share counts as no more than the first: steps are
@@ -166,7 +168,10 @@ def information(
     whole = complete_information(P)
     whole = whole if square else basis.T @ whole @ basis
     # In coordinates where complete rows have information I, shares lie between 0 and 1.
-    L = np.linalg.cholesky(whole)
+    size = np.sqrt(np.diag(whole))
+    L = size[:, None] * np.linalg.cholesky(
+        whole / np.outer(size, size) + ROUNDING * np.eye(size.size)
+    )
     half = np.linalg.solve(L, taken / len(chosen))
     share = np.linalg.solve(L, half.T)
     missing, vectors = np.linalg.eigh(0.5 * (share + share.T))

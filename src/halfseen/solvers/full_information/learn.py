@@ -13,7 +13,13 @@ from halfseen.missingness.holes import SEEN
 from halfseen.solvers.full_information.completion import Completion
 from halfseen.solvers.full_information.filling import fill
 from halfseen.solvers.full_information.information import MOST_PARAMETERS, information, spread_rows
-from halfseen.solvers.full_information.m_step import MStep, Sparse, graphical_lasso
+from halfseen.solvers.full_information.m_step import (
+    SMALLEST_EIGENVALUE,
+    MStep,
+    Sparse,
+    correlation_of,
+    graphical_lasso,
+)
 from halfseen.solvers.full_information.pair_information import pair_errors
 from halfseen.solvers.full_information.problem import Problem
 from halfseen.solvers.full_information.starts import other_starts
@@ -37,6 +43,8 @@ CHAIN_GAP = 1.0
 # Share of missing information beyond which a direction is hardly determined by the data: standard errors
 # are six times those of complete data.
 HARDLY_KNOWN = 0.97
+# Columns with a correlation beyond this are told apart by rounding alone.
+AS_GOOD_AS_EQUAL = 1.0 - 1e-5
 # Standard errors so many times those of complete data are named.
 MUCH_LARGER = 4.0
 
@@ -259,6 +267,15 @@ def _notes(
                 f"larger than those of complete data: {name_some(worst, 5) if worst else 'none'}."
             )
             notes.append(Note(Status.WEAKLY_IDENTIFIED, text))
+    R = correlation_of(last.covariance)
+    if np.linalg.eigvalsh(R)[0] < 2.0 * SMALLEST_EIGENVALUE:
+        i, j = np.tril_indices(len(R), -1)
+        equal = np.flatnonzero(np.abs(R[i, j]) > AS_GOOD_AS_EQUAL)
+        text = "The covariance is as good as singular: columns are combinations of each other."
+        if equal.size:
+            pairs = [f"{problem.names[j[k]]} ~ {problem.names[i[k]]}" for k in equal]
+            text += f" Columns that repeat each other: {name_some(pairs)}."
+        notes.append(Note(Status.ON_DOMAIN_EDGE if equal.size else Status.PROJECTED, text))
     if len(chains) == 2:
         difference = np.abs(chains[0].parameters - chains[1].parameters)
         gap = difference / np.where(errors > 0.0, errors, complete)

@@ -18,8 +18,9 @@ from halfseen.solvers.full_information.completion import Moments
 
 Floats = NDArray[np.float64]
 
-# Smallest eigenvalue of a correlation matrix: what a double can invert with half of its digits left.
-SMALLEST_EIGENVALUE = 1e-8
+# Smallest eigenvalue of a correlation matrix. The information about a covariance has the square of its
+# condition, and must still be invertible.
+SMALLEST_EIGENVALUE = 1e-6
 # Coordinate steps for the scales of a known correlation, and when they are close enough.
 MOST_STEPS, CLOSE_ENOUGH = 500, 1e-12
 # The graphical lasso: floor of its input's eigenvalues, gap of its dual, and most passes.

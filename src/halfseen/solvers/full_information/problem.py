@@ -122,11 +122,12 @@ def read_problem(
     mask = _read_mask(at_random, values)
     rule = SelfCensoring(everything) if missingness is None else missingness
     if isinstance(rule, ColumnwiseMissingness):
-        moments, rule = read_moments(values, names, rule, n_jobs)
+        # Which also checks them, in the precision they came in.
+        moments, rule = read_moments(table.values, names, rule, n_jobs)
     else:
         rule = rule.for_columns(names)
         moments = PairMoments.from_array(values, names, n_jobs)
-    rule.check(values, names, mask)
+        rule.check(table.values, names, mask)
     if units is None:
         check_columns(moments, np.diag(moments.counts))
         centre, scale = moments.means(), moments.deviations()
