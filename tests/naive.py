@@ -394,3 +394,90 @@ def outside_holes(holes, Y):
     if holes.inequalities is not None:
         miss = np.maximum(miss, -holes.inequalities.slack(Y).min(axis=1, initial=np.inf))
     return miss
+
+
+def region_mass(mean, covariance, cells):
+    """P(each coordinate lies in its cell), for one or two coordinates.
+
+    A cell is a list of intervals, or a function: the probability that a value there is hidden.
+    """
+    s = np.sqrt(np.diag(covariance))
+    if len(cells) == 1:
+        return _line_mass(cells[0], mean[0], s[0])
+    if covariance[0, 1] == 0:
+        return _line_mass(cells[0], mean[0], s[0]) * _line_mass(cells[1], mean[1], s[1])
+    pieces = [[(-math.inf, math.inf)] if callable(cell) else cell for cell in cells]
+    weights = [cell if callable(cell) else None for cell in cells]
+    rho = covariance[0, 1] / (s[0] * s[1])
+    return product_mass([(mean[0], s[0]), (mean[1], s[1])], rho, *pieces, *weights)
+
+
+def _line_mass(cell, mu, sigma):
+    if callable(cell):
+        return integrate.quad(
+            lambda x: cell(x) * pdf(x, mu, sigma), mu - 12 * sigma, mu + 12 * sigma, limit=200
+        )[0]
+    # Taken in the smaller tail, so that far pieces keep their digits.
+    return sum(
+        cdf(-a, -mu, sigma) - cdf(-b, -mu, sigma)
+        if a > mu
+        else cdf(b, mu, sigma) - cdf(a, mu, sigma)
+        for a, b in cell
+    )
+
+
+def observed_log_likelihood(X, cells, mean, covariance):
+    """Log-likelihood of rows with at most two hidden cells: density of the seen, mass of the hidden.
+
+    ``cells(row, column)`` says where a hidden cell can be.
+    """
+    mean, covariance = np.asarray(mean, float), np.asarray(covariance, float)
+    total, known = 0.0, {}
+    for r, x in enumerate(X):
+        H, S = np.flatnonzero(np.isnan(x)), np.flatnonzero(~np.isnan(x))
+        m, C = mean[H], covariance[np.ix_(H, H)]
+        if S.size:
+            within = covariance[np.ix_(S, S)]
+            step = x[S] - mean[S]
+            solved = np.linalg.solve(within, step)
+            log_det = np.linalg.slogdet(within)[1]
+            total -= 0.5 * (step @ solved + log_det + S.size * math.log(2 * math.pi))
+            slope = covariance[np.ix_(H, S)]
+            m, C = m + slope @ solved, C - slope @ np.linalg.solve(within, slope.T)
+        if H.size:
+            where = [cells(r, k) for k in H]
+            key = (tuple(m), *(c if callable(c) else tuple(c) for c in where))
+            if key not in known:
+                known[key] = math.log(region_mass(m, C, where))
+            total += known[key]
+    return total
+
+
+def maximum_likelihood(log_likelihood, start, steps):
+    """Highest point of a function of few parameters, and its inverse numerical Hessian there.
+
+    Newton's method with central differences, until what is left to climb is a thousandth of a
+    standard error (squared: 1e-6 of log-likelihood).
+    """
+    at, steps = np.array(start, float), np.array(steps, float)
+    axes = np.diag(steps)
+    for _ in range(30):
+        here = log_likelihood(at)
+        plus, minus = ([log_likelihood(at + sign * e) for e in axes] for sign in (1, -1))
+        gradient = (np.array(plus) - minus) / 2
+        hessian = np.diag(np.array(plus) + minus - 2 * here)
+        for i, j in itertools.combinations(range(at.size), 2):
+            both = log_likelihood(at + axes[i] + axes[j]) + log_likelihood(at - axes[i] - axes[j])
+            hessian[i, j] = hessian[j, i] = (
+                both + 2 * here - plus[i] - minus[i] - plus[j] - minus[j]
+            ) / 2
+        values, vectors = np.linalg.eigh(-hessian)
+        # Uphill also where the function is not concave.
+        move = vectors @ ((vectors.T @ gradient) / np.maximum(np.abs(values), 1e-8))
+        if gradient @ move < 1e-6:
+            assert values[0] > 0
+            return at, np.linalg.inv(-hessian) * np.outer(steps, steps)
+        while log_likelihood(at + steps * move) < here:
+            move = move / 2
+        at = at + steps * move
+    raise AssertionError("no maximum was found")

@@ -90,3 +90,106 @@ def test_relaxation_ends_inside(seed):
     # There is a point 1e-3 inside every half-space of these problems.
     assert polyhedron.relax(u, A, c + 1e-3, 1e-3, 5000)
     assert (A @ u <= c + 1e-3).all()
+
+
+def _rows(seed, n=60, d=5, m=4):
+    """Rows with some cells hidden, inequalities that other values of these keep, and bounds."""
+    rng = np.random.default_rng(seed)
+    inside = rng.normal(size=(n, d))
+    V = rng.normal(size=(m, d)) * (rng.random((m, d)) < 0.8)
+    b = rng.normal(size=m)
+    sign = np.where(b >= inside @ V.T, 1, -1).astype(np.int8)
+    sign[rng.random((n, m)) < 0.2] = 0
+    hidden = rng.random((n, d)) < 0.6
+    hidden[:, 0] |= ~hidden.any(axis=1)
+    lower = np.where(rng.random((n, d)) < 0.3, inside - 0.4, -np.inf)
+    upper = np.where(rng.random((n, d)) < 0.3, inside + 0.4, np.inf)
+    Y = np.where(hidden, rng.normal(size=(n, d)) * 3, inside)
+    # Room of 0.1 on the inner side of each inequality, in the hidden cells' own units.
+    lengths = np.sqrt((V**2 * hidden[:, None, :]).sum(axis=2))
+    slack = sign * (b - inside @ V.T)
+    roomy = ((slack >= 0.1 * lengths) | (sign == 0)).all(axis=1)
+    return Y, hidden, V, b, sign, lower, upper, lengths, roomy
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_rows_are_relaxed_into_their_regions(seed):
+    Y, hidden, V, b, sign, lower, upper, lengths, roomy = _rows(seed)
+    before, failed = Y.copy(), np.zeros(len(Y), dtype=bool)
+    polyhedron.relax_rows(Y, hidden, V, b, sign, lower, upper, 0.05, 2000, failed)
+    # A point with twice the margin exists, so that the projections come to an end.
+    assert roomy.any()
+    assert not failed[roomy].any()
+    np.testing.assert_array_equal(Y[~hidden], before[~hidden])
+    slack = sign * (b - Y @ V.T)
+    binding = (sign != 0) & (lengths > 0) & ~failed[:, None]
+    # It stops within a thousandth of the margin.
+    assert (slack[binding] >= 0.0499 * lengths[binding]).all()
+    kept = hidden & ~failed[:, None]
+    assert (Y[kept] >= lower[kept]).all()
+    assert (Y[kept] <= upper[kept]).all()
+
+
+def test_rows_without_bounds_are_relaxed_like_one_region():
+    rng = np.random.default_rng(3)
+    A = rng.normal(size=(3, 4))
+    A /= np.linalg.norm(A, axis=1, keepdims=True)
+    inside = rng.normal(size=4)
+    c = A @ inside + 0.3
+    start = inside + 4.0 * rng.normal(size=4)
+    Y, failed = start[None].copy(), np.ones(1, dtype=bool)
+    free = np.full((1, 4), np.inf)
+    everything = np.ones((1, 4), dtype=bool)
+    polyhedron.relax_rows(
+        Y, everything, A, c, np.ones((1, 3), dtype=np.int8), -free, free, 0.05, 5000, failed
+    )
+    u = start.copy()
+    assert polyhedron.relax(u, A, c, 0.05, 5000)
+    assert not failed[0]
+    for point in (Y[0], u):
+        assert (A @ point <= c - 0.0499).all()
+    # The same rows with every inequality turned round, twice.
+    again, failed = start[None].copy(), np.ones(1, dtype=bool)
+    polyhedron.relax_rows(
+        again, everything, -A, -c, -np.ones((1, 3), dtype=np.int8), -free, free, 0.05, 5000, failed
+    )
+    np.testing.assert_array_equal(again, Y)
+
+
+def test_rows_inside_by_the_margin_do_not_move():
+    Y = np.array([[0.0, 0.0], [-1.0, 2.0]])
+    before, failed = Y.copy(), np.ones(2, dtype=bool)
+    V, b = np.array([[1.0, 1.0]]), np.array([1.5])
+    free = np.full((2, 2), np.inf)
+    sign = np.array([[1], [1]], dtype=np.int8)
+    polyhedron.relax_rows(Y, np.ones((2, 2), dtype=bool), V, b, sign, -free, free, 0.05, 10, failed)
+    np.testing.assert_array_equal(Y, before)
+    assert not failed.any()
+
+
+def test_rows_without_room_are_marked():
+    # y₀ + y₁ <= 0 with both at least 1; the same without the inequality; two that contradict.
+    V, b = np.array([[1.0, 1.0], [1.0, 1.0]]), np.array([0.0, 1.0])
+    sign = np.array([[1, 0], [0, 0], [1, -1], [0, 1]], dtype=np.int8)
+    lower = np.array([[1.0, 1.0], [1.0, 1.0], [-np.inf, -np.inf], [-np.inf, -np.inf]])
+    Y, failed = np.zeros((4, 2)), np.zeros(4, dtype=bool)
+    hidden = np.ones((4, 2), dtype=bool)
+    polyhedron.relax_rows(Y, hidden, V, b, sign, lower, np.full((4, 2), np.inf), 0.05, 500, failed)
+    assert failed.tolist() == [True, False, True, False]
+    np.testing.assert_array_equal(Y[1], 1.0)
+
+
+def test_the_shortest_way_is_gone():
+    # Alone, an inequality is met by the orthogonal projection of the hidden cells, a margin inside.
+    Y, failed = np.array([[3.0, 1.0, 2.0]]), np.zeros(1, dtype=bool)
+    V, b = np.array([[2.0, 5.0, -1.0]]), np.array([1.0])
+    hidden = np.array([[True, False, True]])
+    free = np.full((1, 3), np.inf)
+    polyhedron.relax_rows(
+        Y, hidden, V, b, np.array([[1]], dtype=np.int8), -free, free, 0.05, 10, failed
+    )
+    # Of 2·y₀ − y₂ <= 1 − 5 in the plane.
+    ref = naive.project_polyhedron(
+        np.array([3.0, 2.0]), np.array([[2.0, -1.0]]), np.array([-4.0 - 0.05 * np.sqrt(5.0)])
+    )
+    np.testing.assert_allclose(Y[0], [ref[0], 1.0, ref[1]], atol=1e-12)

@@ -53,8 +53,7 @@ class Cells(NamedTuple):
 def below(b, u):
     """Draw from a standard normal below b > −35; return it with its mean and variance."""
     p = ndtr(b)
-    q = u * p
-    z = ndtri(q) if q < 0.5 else -ndtri((1.0 - u) + u * ndtr(-b))
+    z = ndtri(u * p)
     # λ = φ(b)/Φ(b): mean −λ, variance 1 − bλ − λ²
     ratio = INVERSE_ROOT_TWO_PI * math.exp(-0.5 * b * b) / p
     return min(z, b), -ratio, 1.0 - ratio * (b + ratio)
@@ -181,29 +180,24 @@ def _chord(z, along, level, value, sign):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _limits(cells, j, Z, R, W, level, mean, inverse, m, low, high):
-    # Mean of each hidden cell of column j given the rest of its row, and the chord left to it.
+def _chords(cells, j, Z, W, level, low, high):
+    # What the inequalities leave for each hidden cell of column j.
     first = cells.start[j]
     for c in range(first, cells.start[j + 1]):
         r = cells.row[c]
-        m[c - first] = Z[r, j] - R[r, j] * inverse
-        low[c - first], high[c - first] = -math.inf, math.inf
-        if level.size > 0:
-            low[c - first], high[c - first] = _chord(
-                Z[r, j], cells.V[j], level, W[r], cells.sign[r]
-            )
+        low[c - first], high[c - first] = _chord(Z[r, j], cells.V[j], level, W[r], cells.sign[r])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _draw_column(cells, j, mean, s, m, low, high, uniforms, x, e, scratch):
     # Draw each hidden cell of column j, in units of its own distribution; return the sum of variances.
-    first, total = cells.start[j], 0.0
+    first, total, per_deviation = cells.start[j], 0.0, 1.0 / s
     for c in range(first, cells.start[j + 1]):
         i, k = c - first, cells.set[c]
         p, q = cells.piece[k], cells.piece[k + 1]
         if q - p == 1:
-            a = (max(cells.lower[p] - mean, low[i]) - m[i]) / s
-            b = (min(cells.upper[p] - mean, high[i]) - m[i]) / s
+            a = (max(cells.lower[p] - mean, low[i]) - m[i]) * per_deviation
+            b = (min(cells.upper[p] - mean, high[i]) - m[i]) * per_deviation
             if a == -math.inf and -FAR < b < math.inf:
                 x[i], e[i], v = below(b, uniforms[c])
             elif a < b:
@@ -222,8 +216,24 @@ def _draw_column(cells, j, mean, s, m, low, high, uniforms, x, e, scratch):
                 m[i] + mean, s, low[i] + mean, high[i] + mean,
                 cells.node[nodes], cells.weight[nodes], uniforms[c],
             )  # fmt: skip
-        total += s * s * v
-    return total
+        total += v
+    return s * s * total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def put(Y, cells, values):
+    """Set the hidden cells of a block of rows, listed column by column, in place."""
+    for j in range(Y.shape[1]):
+        for c in range(cells.start[j], cells.start[j + 1]):
+            Y[cells.row[c], j] = values[c]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def get(Y, cells, values):
+    """Write the hidden cells of a block of rows, listed column by column, into ``values``."""
+    for j in range(Y.shape[1]):
+        for c in range(cells.start[j], cells.start[j + 1]):
+            values[c] = Y[cells.row[c], j]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -237,7 +247,7 @@ def sweep(Y, Z, R, E, W, level, mean, P, cells, uniforms, backwards, variance):
     """
     d = P.shape[0]
     most = Y.shape[0]
-    m, low, high = np.empty(most), np.empty(most), np.empty(most)
+    m, low, high = np.empty(most), np.full(most, -math.inf), np.full(most, math.inf)
     x, e, scratch = np.empty(most), np.empty(most), np.empty(5)
     for step in range(d):
         j = d - 1 - step if backwards else step
@@ -246,7 +256,11 @@ def sweep(Y, Z, R, E, W, level, mean, P, cells, uniforms, backwards, variance):
             continue
         inverse = 1.0 / P[j, j]
         s = math.sqrt(inverse)
-        _limits(cells, j, Z, R, W, level, mean[j], inverse, m, low, high)
+        for c in range(first, last):
+            r = cells.row[c]
+            m[c - first] = Z[r, j] - R[r, j] * inverse
+        if level.size > 0:
+            _chords(cells, j, Z, W, level, low, high)
         variance[j] += _draw_column(cells, j, mean[j], s, m, low, high, uniforms, x, e, scratch)
         for c in range(first, last):
             r, i = cells.row[c], c - first

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.kernels.sweep import Cells, sweep
+from halfseen.kernels.sweep import Cells, get, put, sweep
 from halfseen.missingness.holes import SEEN, Holes
 from halfseen.parallel import map_in_order
 from halfseen.seeds import Purpose, keyed_generator
@@ -43,13 +43,6 @@ class Block:
         """Number of hidden cells."""
         return self.cells.row.size
 
-    @property
-    def places(self) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
-        """Row, within the block, and column of each hidden cell."""
-        return self.cells.row, np.repeat(
-            np.arange(self.cells.start.size - 1), np.diff(self.cells.start)
-        )
-
 
 class Completion:
     """A table whose hidden cells have values for now; ``sweep`` draws them anew.
@@ -77,7 +70,9 @@ class Completion:
             make_block(holes, slice(start, min(start + step, len(Y))))
             for start in range(0, len(Y), step)
         ]
-        self._mirrored = [Y[block.rows][block.places] for block in self.blocks]
+        self._mirrored = [np.empty(block.hidden) for block in self.blocks]
+        for block, values in zip(self.blocks, self._mirrored, strict=True):
+            get(Y[block.rows], block.cells, values)
 
     @property
     def hidden(self) -> int:
@@ -115,11 +110,10 @@ class Completion:
         u = self.uniforms(number)
         first, second = _sweep_rows(self.Y[block.rows], block, mean, P, u, backwards)
         other = self.Y[block.rows].copy()
-        places = block.places
-        other[places] = self._mirrored[number]
+        put(other, block.cells, self._mirrored[number])
         np.subtract(1.0, u, out=u)
         first_of_other, second_of_other = _sweep_rows(other, block, mean, P, u, backwards)
-        self._mirrored[number][:] = other[places]
+        get(other, block.cells, self._mirrored[number])
         return first + first_of_other, second + second_of_other
 
 

@@ -50,7 +50,7 @@ class Climb(NamedTuple):
 
 # Where no direction has lost more than 95 % of its information, one step mostly leads to the top.
 # Elsewhere the top is at the end of a curved ridge, and a step sees only part of the way.
-EASY, HARD = Climb(3, 0.25, 0.5), Climb(12, 0.1, 0.2)
+EASY, HARD = Climb(3, 0.25, 1.0), Climb(12, 0.1, 0.2)
 # Most sweeps for one step, longest step (root mean square), and most steps.
 MOST_CLIMB_SWEEPS, LONGEST_STEP, MOST_CLIMBS = 40, 3.0, 20
 # A step that is not above this many times its noise is not told from none.

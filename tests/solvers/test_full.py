@@ -1,0 +1,240 @@
+"""What ``full`` finds, against maximum likelihood by brute force."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import halfseen as hs
+from halfseen.solvers.full_information.m_step import pack, unpack
+from tests import naive
+
+TWO = hs.Gaussian([1.0, 2.0], [[1.0, 0.6], [0.6, 2.0]])
+THREE = hs.Gaussian([0.3, 0.0, -0.2], [[1.0, 0.4, -0.3], [0.4, 1.5, 0.2], [-0.3, 0.2, 0.8]])
+BELOW, ABOVE = -np.inf, np.inf
+EVERYWHERE = [(BELOW, ABOVE)]
+ROWS = 200
+
+
+class Case(NamedTuple):
+    """A table, how it is fitted, and where each of its hidden cells can be."""
+
+    truth: hs.Gaussian
+    X: Any
+    rule: Any
+    cells: Any
+    options: dict = {}
+    statuses: tuple = (hs.Status.CONVERGED,)
+
+
+def _columns(truth, rule, pieces, seed=0, n=ROWS, **options):
+    X = hs.simulate(truth, rule, n, seed)
+    return Case(truth, X, rule, lambda r, k: pieces[k], options)
+
+
+def left(**options):
+    return _columns(
+        TWO, hs.DetectionLimits(lower=[1.0, 1.0]), [[(BELOW, 1.0)], [(BELOW, 1.0)]], **options
+    )
+
+
+def one_column():
+    return _columns(hs.Gaussian([0.5], [[2.0]]), hs.DetectionLimits(lower=0.3), [[(BELOW, 0.3)]])
+
+
+def two_sided():
+    rule = hs.DetectionLimits(lower=[0.3, 1.0], upper=[2.0, 3.5])
+    return _columns(TWO, rule, [[(BELOW, 0.3), (2.0, ABOVE)], [(BELOW, 1.0), (3.5, ABOVE)]])
+
+
+def union():
+    rule = hs.SelfCensoring([hs.at_most(0.5) | hs.at_least(1.2), hs.between(1.0, 3.0)])
+    return _columns(TWO, rule, [[(0.5, 1.2)], [(BELOW, 1.0), (3.0, ABOVE)]])
+
+
+def limits_by_row():
+    lower = np.random.default_rng(1).choice([0.0, 1.0, 1.5], size=(ROWS, 2))
+    rule = hs.DetectionLimits(lower=lower)
+    X = hs.simulate(TWO, rule, ROWS, 1)
+    return Case(TWO, X, rule, lambda r, k: [(BELOW, lower[r, k])])
+
+
+def intervals():
+    # Cells are known as they are, to a unit, up to an end, or not at all, whatever their values are.
+    Y = TWO.sample(ROWS, 2)
+    kind = np.random.default_rng(2).choice(5, p=[0.5, 0.2, 0.1, 0.1, 0.1], size=Y.shape)
+    floor = np.floor(Y)
+    lower = np.choose(kind, [Y, floor, np.full_like(Y, BELOW), floor, np.full_like(Y, np.nan)])
+    upper = np.choose(
+        kind, [Y, floor + 1, floor + 1, np.full_like(Y, ABOVE), np.full_like(Y, np.nan)]
+    )
+    data = hs.IntervalData(lower, upper)
+    return Case(TWO, data, None, lambda r, k: [(data.lower[r, k], data.upper[r, k])])
+
+
+def probability():
+    # Shown with a probability that grows with the value.
+    rule = hs.SelfCensoring([hs.Probability(lambda x: 1 / (1 + np.exp(-2 * x)))])
+    return _columns(hs.Gaussian([0.5], [[2.0]]), rule, [lambda x: 1 / (1 + np.exp(2 * x))])
+
+
+def probability_of_one_of_two():
+    rule = hs.SelfCensoring(
+        [hs.Probability(lambda x: 1 / (1 + np.exp(2 - 2 * x))), hs.at_least(1.5)]
+    )
+    hidden = [lambda x: 1 / (1 + np.exp(2 * x - 2)), [(BELOW, 1.5)]]
+    return _columns(TWO, rule, hidden, n=100, covariance=TWO.covariance)
+
+
+def some_at_random():
+    rule = hs.DetectionLimits(lower=[1.0, 1.0])
+    X = hs.simulate(TWO, rule, ROWS, 3)
+    # Cells that the rule may have hidden too: whether it did is not known of them.
+    mask = np.random.default_rng(3).random(X.shape) < 0.2
+    X[mask] = np.nan
+    return Case(
+        TWO,
+        X,
+        rule,
+        lambda r, k: EVERYWHERE if mask[r, k] else [(BELOW, 1.0)],
+        {"missing_at_random": mask},
+    )
+
+
+def larger_of():
+    X = hs.simulate(THREE, rule := hs.LinearThreshold.larger_of(0, 1, 3), ROWS, 4)
+    return Case(
+        THREE,
+        X,
+        rule,
+        lambda r, k: [(BELOW, X[r, 1 - k])],
+        {"covariance": THREE.covariance},
+    )
+
+
+def selection_on_an_index():
+    # x1 is shown where x0 + x1/2 is at least 1/2, so a hidden x1 lies below 1 − 2·x0.
+    X = hs.simulate(TWO, rule := hs.LinearThreshold.heckman(1, [1.0, 0.5], -1.8), ROWS, 5)
+    return Case(
+        TWO,
+        X,
+        rule,
+        lambda r, k: [(BELOW, 3.6 - 2 * X[r, 0])],
+        statuses=(hs.Status.NO_GLOBAL_GUARANTEE,),
+    )
+
+
+def winners():
+    truth = hs.Gaussian([0.0, 0.5, 0.2], np.diag([1.0, 0.5, 2.0]))
+    X = hs.simulate(truth, rule := hs.SelfSelection(), ROWS, 6)
+    return Case(truth, X, rule, lambda r, k: [(BELOW, np.nanmax(X[r]))], {"covariance": "diagonal"})
+
+
+def combined():
+    rule = hs.Combined([([1], hs.DetectionLimits(lower=-0.5)), ([2, 0], hs.SelfSelection())])
+    X = hs.simulate(THREE, rule, 100, 7)
+    return Case(
+        THREE,
+        X,
+        rule,
+        lambda r, k: [(BELOW, -0.5 if k == 1 else np.nanmax(X[r, [0, 2]]))],
+        {"covariance": THREE.covariance},
+    )
+
+
+def diagonal():
+    return left(covariance="diagonal")
+
+
+def known_correlation():
+    return left(correlation=TWO.correlation)
+
+
+def known_mean():
+    return left(mean=TWO.mean)
+
+
+def known_covariance():
+    return left(covariance=TWO.covariance)
+
+
+def known_mean_and_correlation():
+    return left(mean=TWO.mean, correlation=TWO.correlation)
+
+
+CASES = (
+    left, one_column, two_sided, union, limits_by_row, intervals, probability,
+    probability_of_one_of_two, some_at_random, larger_of, selection_on_an_index, winners, combined,
+    diagonal, known_correlation, known_mean, known_covariance, known_mean_and_correlation,
+)  # fmt: skip
+
+
+def _free(case):
+    """Start, typical errors, and the map from free parameters to a mean and a covariance."""
+    d, options = case.truth.dimension, case.options
+    mean, S = case.truth.mean, case.truth.covariance
+    s = np.sqrt(np.diag(S))
+    fixed = "mean" in options
+    covariance = options.get("covariance")
+    i, j = np.tril_indices(d)
+    if "correlation" in options:
+        start, sizes = s, s
+        build = lambda p: options["correlation"] * np.outer(p, p)  # noqa: E731
+    elif isinstance(covariance, np.ndarray):
+        start, sizes = np.empty(0), np.empty(0)
+        build = lambda p: covariance  # noqa: E731
+    elif covariance == "diagonal":
+        start, sizes = s**2, s**2
+        build = np.diag
+    else:
+        start, sizes = S[i, j], s[i] * s[j]
+        build = lambda p: unpack(np.concatenate([mean, p]), d)[1]  # noqa: E731
+    if fixed:
+        return start, sizes, lambda p: (mean, build(p))
+    return (
+        np.concatenate([mean, start]),
+        np.concatenate([s, sizes]),
+        lambda p: (p[:d], build(p[d:])),
+    )
+
+
+def _by_brute_force(case):
+    """Maximum-likelihood estimate of (μ, Σ_ij for i >= j), and standard errors from the Hessian."""
+    start, sizes, parameters = _free(case)
+    X = case.X.values if isinstance(case.X, hs.IntervalData) else case.X
+
+    def log_likelihood(p):
+        mean, covariance = parameters(p)
+        if np.linalg.eigvalsh(covariance)[0] <= 0:
+            return -np.inf
+        return naive.observed_log_likelihood(X, case.cells, mean, covariance)
+
+    # A tenth of the standard error of complete rows: third derivatives then cost a hundredth of
+    # it, and rounding (1e-13 of the log-likelihood) a millionth.
+    steps = 0.1 * sizes / np.sqrt(len(X))
+    found, V = naive.maximum_likelihood(log_likelihood, start, steps)
+    J = np.array(
+        [
+            (pack(*parameters(found + e)) - pack(*parameters(found - e))) / (2 * step)
+            for e, step in zip(np.diag(steps), steps, strict=True)
+        ]
+    )
+    return pack(*parameters(found)), np.sqrt(np.einsum("pi,pq,qi->i", J, V, J))
+
+
+@pytest.mark.parametrize("make", CASES, ids=lambda make: make.__name__)
+def test_estimate_and_errors_are_those_of_maximum_likelihood(make):
+    case = make()
+    ref, ref_errors = _by_brute_force(case)
+    fit = hs.fit(
+        case.X, case.rule, "full", accuracy=0.03, most_sweeps=4000, random_state=0, **case.options
+    )
+    assert fit.status in case.statuses
+    noise = pack(*fit.monte_carlo_errors)
+    # Monte-Carlo errors are promised to be below 3 % of the statistical ones. Four of them, and a
+    # hundredth of a standard error for the steps of the oracle's differences.
+    assert (noise <= 0.03 * np.maximum(ref_errors, 1e-12) * 1.15).all()
+    assert (np.abs(pack(fit.mean, fit.covariance) - ref) <= 4 * noise + 0.01 * ref_errors).all()
+    # The missing information is an average over rows and 80 sweeps of scores: 80·200 draws leave
+    # it some 2 % of noise, a few times more where most of it is missing.
+    np.testing.assert_allclose(fit.standard_errors.vector(), ref_errors, rtol=0.1, atol=1e-12)
