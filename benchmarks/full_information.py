@@ -1,4 +1,4 @@
-"""The full-information engine: against the Cramér–Rao limit, its own intervals, and the other methods."""
+"""The full-information engine: against the Cramér–Rao limit, its intervals, the other methods."""
 
 from __future__ import annotations
 

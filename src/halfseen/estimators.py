@@ -146,7 +146,7 @@ class CensoredGaussian(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:
-        """Fill each hidden cell with its mean, given what is seen of its row and where the rule hides it.
+        """Fill each hidden cell with its mean, given what is seen of its row and the rule.
 
         Parameters
         ----------

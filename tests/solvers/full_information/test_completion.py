@@ -5,6 +5,7 @@ import pytest
 from scipy.special import expit
 
 import halfseen as hs
+from halfseen.kernels.sweep import put
 from halfseen.missingness.holes import SEEN, Scan
 from halfseen.parallel import single_blas_thread
 from halfseen.solvers.full_information.completion import (
@@ -110,7 +111,7 @@ def test_rows_never_leave_their_regions_and_seen_cells_never_change(rule):
     rows, _ = _swept(Y, holes, sweeps=60)
     mirrored = rows.Y.copy()
     for block, values in zip(rows.blocks, rows._mirrored, strict=True):
-        mirrored[block.rows][block.places] = values
+        put(mirrored[block.rows], block.cells, values)
     for table in (rows.Y, mirrored):
         np.testing.assert_array_equal(table[shown], Y[shown])
         assert (table[~shown] != Y[~shown]).all()
@@ -156,7 +157,7 @@ def test_moments_about_a_point():
 def test_a_block_lists_hidden_cells_column_by_column():
     _, holes, shown = _table(RULES["limits"], 100)
     block = make_block(holes, slice(20, 60))
-    rows, columns = block.places
+    rows, columns = block.cells.row, np.repeat(np.arange(4), np.diff(block.cells.start))
     assert block.hidden == (~shown[20:60]).sum()
     np.testing.assert_array_equal(np.stack([columns, rows], axis=1), np.argwhere(~shown[20:60].T))
     np.testing.assert_array_equal(block.cells.set, holes.index[20:60][rows, columns])
@@ -178,7 +179,7 @@ def test_mirrored_chains_cancel_noise():
     for _ in range(40):
         rows.sweep(TRUTH.mean, TRUTH.precision)
         mirrored = rows.Y.copy()
-        mirrored[rows.blocks[0].places] = rows._mirrored[0]
+        put(mirrored, rows.blocks[0].cells, rows._mirrored[0])
         noise.append([rows.Y.mean(axis=0), mirrored.mean(axis=0)])
     one, two = np.moveaxis(np.array(noise)[5:], 1, 0)
     assert (~shown).any(axis=0).all()
