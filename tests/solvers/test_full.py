@@ -235,6 +235,150 @@ def test_estimate_and_errors_are_those_of_maximum_likelihood(make):
     # hundredth of a standard error for the steps of the oracle's differences.
     assert (noise <= 0.03 * np.maximum(ref_errors, 1e-12) * 1.15).all()
     assert (np.abs(pack(fit.mean, fit.covariance) - ref) <= 4 * noise + 0.01 * ref_errors).all()
-    # The missing information is an average over rows and 80 sweeps of scores: 80·200 draws leave
-    # it some 2 % of noise, a few times more where most of it is missing.
-    np.testing.assert_allclose(fit.standard_errors.vector(), ref_errors, rtol=0.1, atol=1e-12)
+    # Over 200 rows and 80 sweeps the missing share λ of the information has a noise of some 0.02,
+    # which changes a standard error by 0.01/(1 − λ) of itself. Three of these.
+    share = fit.standard_errors.missing[-1]
+    tolerance = min(0.03 / (1 - min(share, 0.9)), 0.2)
+    np.testing.assert_allclose(
+        fit.standard_errors.vector(), ref_errors, rtol=max(tolerance, 0.05), atol=1e-12
+    )
+
+
+def _toy(three, n=300, seed=0):
+    rule = hs.DetectionLimits(lower=[0.5, -3.0, 9.0], upper=[3.0, np.nan, 16.0])
+    return rule, hs.simulate(three, rule, n, seed)
+
+
+@pytest.mark.parametrize(
+    ("scale", "shift"),
+    [([10.0, 1e-3, 7.0], [0.0, 0.0, 0.0]), ([1.0, 3.0, 0.1], [1e3, -5.0, 0.0])],
+)
+def test_answer_moves_with_the_units_of_columns(three, scale, shift):
+    rule, X = _toy(three)
+    scale, shift = np.array(scale), np.array(shift)
+    ref = hs.fit(X, rule, "full", random_state=0)
+    moved = hs.DetectionLimits(lower=rule.lower * scale + shift, upper=rule.upper * scale + shift)
+    # Values on a limit must stay on its side after rounding.
+    comp = hs.fit(np.clip(X * scale + shift, moved.lower, moved.upper), moved, "full", random_state=0)
+    # The sweeps are the same but for rounding: 1e-16, 1e-13 after a shift by a thousand standard
+    # deviations, and a chain that is driven by the same uniforms forgets such differences. What is
+    # left is their passage through matrices with condition numbers of a hundred.
+    s = ref.gaussian.standard_deviations
+    np.testing.assert_allclose((comp.mean - shift) / scale / s, ref.mean / s, atol=1e-6)
+    np.testing.assert_allclose(comp.correlation, ref.correlation, atol=1e-6)
+    np.testing.assert_allclose(comp.gaussian.standard_deviations, scale * s, rtol=1e-6)
+    np.testing.assert_allclose(
+        comp.standard_errors.covariance,
+        ref.standard_errors.covariance * np.outer(scale, scale),
+        rtol=1e-5,
+    )
+    np.testing.assert_allclose(comp.monte_carlo_errors.mean, ref.monte_carlo_errors.mean * scale, rtol=1e-4)
+
+
+def test_thresholds_move_with_their_units(three):
+    truth = hs.Gaussian(three.mean[:2], three.covariance[:2, :2])
+    rule = hs.LinearThreshold.heckman(1, [1.0, 0.5])
+    X = hs.simulate(truth, rule, 300, 0)
+    ref = hs.fit(X, rule, "full", random_state=0)
+    scale = np.array([100.0, 0.1])
+    comp = hs.fit(X * scale, hs.LinearThreshold(rule.V / scale, rule.b), "full", random_state=0)
+    # As above; no shift, so that only rounding is left.
+    s = ref.gaussian.standard_deviations
+    np.testing.assert_allclose(comp.mean / scale / s, ref.mean / s, atol=1e-6)
+    np.testing.assert_allclose(comp.correlation, ref.correlation, atol=1e-6)
+
+
+def _gap(one, two):
+    """Largest difference of two fits, in Monte-Carlo errors of the difference."""
+    noise = np.hypot(pack(*one.monte_carlo_errors), pack(*two.monte_carlo_errors))
+    return np.abs((pack(one.mean, one.covariance) - pack(two.mean, two.covariance)) / noise).max()
+
+
+def test_order_of_columns_does_not_matter(three):
+    rule, X = _toy(three)
+    ref = hs.fit(X, rule, "full", random_state=0)
+    order = [2, 0, 1]
+    moved = hs.DetectionLimits(lower=rule.lower[order], upper=rule.upper[order])
+    comp = hs.fit(X[:, order], moved, "full", random_state=0)
+    back = np.argsort(order)
+    noise = np.hypot(
+        pack(*ref.monte_carlo_errors),
+        pack(comp.monte_carlo_errors.mean[back], comp.monte_carlo_errors.covariance[np.ix_(back, back)]),
+    )
+    gap = pack(ref.mean, ref.covariance) - pack(comp.mean[back], comp.covariance[np.ix_(back, back)])
+    # Columns are drawn in another order, so that the noise is another. Nine parameters: four of its
+    # standard errors are exceeded once in 2 000 times, were they known exactly.
+    assert np.abs(gap / noise).max() < 4.5
+
+
+def test_seeds_differ_by_monte_carlo_errors(three):
+    rule, X = _toy(three)
+    one, two = (hs.fit(X, rule, "full", random_state=seed) for seed in (1, 2))
+    assert not np.array_equal(one.mean, two.mean)
+    # Four standard errors and a half, for nine parameters whose noise is estimated from a few batches.
+    assert _gap(one, two) < 4.5
+    # The noise is at most a tenth of the standard errors, as was asked for.
+    for fit in (one, two):
+        assert (pack(*fit.monte_carlo_errors) <= 0.1 * fit.standard_errors.vector() * 1.001).all()
+
+
+def test_threads_and_repetition_do_not_change_a_bit(monkeypatch, three):
+    # Blocks small enough for several of each.
+    monkeypatch.setattr("halfseen.solvers.full_information.completion.BLOCK_CELLS", 2**7)
+    rule, X = _toy(three)
+    rules = [
+        (X, rule, {}),
+        (hs.simulate(three, r := hs.LinearThreshold.larger_of(0, 2, 3), 200, 1), r, {}),
+        (X, rule, {"covariance": "sparse"}),
+    ]
+    for data, model, options in rules:
+        ref, *others = (
+            hs.fit(data, model, "full", random_state=3, n_jobs=jobs, accuracy=0.3, **options)
+            for jobs in (1, 2, 2)
+        )
+        for comp in others:
+            np.testing.assert_array_equal(comp.mean, ref.mean)
+            np.testing.assert_array_equal(comp.covariance, ref.covariance)
+            np.testing.assert_array_equal(comp.monte_carlo_errors.mean, ref.monte_carlo_errors.mean)
+            if ref.uncertainty is not None:
+                np.testing.assert_array_equal(
+                    comp.standard_errors.parameters, ref.standard_errors.parameters
+                )
+
+
+def test_information_beyond_seen_values_is_used():
+    # Half of a column is hidden: what is known of the holes makes its mean much sharper.
+    rule = hs.DetectionLimits(lower=1.0)
+    truth = hs.Gaussian([1.0, 1.0], [[1.0, 0.9], [0.9, 1.0]])
+    errors = {"full": [], "truncation": []}
+    for seed in range(10):
+        X = hs.simulate(truth, rule, 2000, seed)
+        for method in errors:
+            fit = hs.fit(X, rule, method, random_state=0)
+            errors[method].append(hs.metrics.mahalanobis_error(fit.mean, truth))
+    full, truncation = (np.sqrt(np.mean(np.square(errors[m]))) for m in ("full", "truncation"))
+    # Complete data would give √(2/2000) = 0.03; issue 4 asks for 15 times fewer rows than truncation,
+    # so for √15 = 3.9 times less error. Ten pairs leave the ratio 20 %.
+    assert full < 0.045
+    assert truncation > 3.0 * full
+
+
+def test_warm_start_ends_at_the_same_answer(three):
+    rule, X = _toy(three)
+    ref = hs.fit(X, rule, "full", random_state=0)
+    comp = hs.fit(X, rule, "full", random_state=1, start=three)
+    assert _gap(ref, comp) < 4.5
+
+
+def test_nothing_hidden_gives_the_sample_moments(three):
+    Y = three.sample(100, 0)
+    fit = hs.fit(Y, None, "full", random_state=0)
+    np.testing.assert_allclose(fit.mean, Y.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(fit.covariance, np.cov(Y.T, bias=True), rtol=1e-10)
+    # σ/√n, σ²√(2/n), and √((σ_ii σ_jj + σ_ij²)/n)
+    S = fit.covariance
+    np.testing.assert_allclose(fit.standard_errors.mean, np.sqrt(np.diag(S) / 100), rtol=1e-9)
+    ref = np.sqrt((np.outer(np.diag(S), np.diag(S)) + S**2) / 100)
+    np.testing.assert_allclose(fit.standard_errors.covariance, ref, rtol=1e-9)
+    assert (fit.monte_carlo_errors.mean == 0.0).all()
+    assert (fit.monte_carlo_errors.covariance == 0.0).all()

@@ -408,16 +408,34 @@ class Fit:
         lines += textwrap.wrap(self.status.value, 78, initial_indent="  ", subsequent_indent="  ")
         for note in self.notes:
             lines += textwrap.wrap(note.text, 78, initial_indent="  - ", subsequent_indent="    ")
-        lines += ["", f"{'column':<30} {'seen':>7} {'mean':>14} {'std. dev.':>14}", "-" * 68]
-        deviations = self.gaussian.standard_deviations
-        for i, name in enumerate(self.names[:most_columns]):
-            lines.append(
-                f"{shorten(name, 30):<30} {self.seen_share[i]:>7.1%} {self.mean[i]:>14.6g} "
-                f"{deviations[i]:>14.6g}"
-            )
-        if len(self.names) > most_columns:
-            lines.append(f"… and {len(self.names) - most_columns} more columns")
+        lines += ["", *self._table(most_columns)]
         return "\n".join(lines + self._strongest_correlations())
+
+    def _table(self, most: int) -> list[str]:
+        """Means and standard deviations, with their standard errors where there are any."""
+        errors = self.uncertainty
+        deviations = self.gaussian.standard_deviations
+        if errors is None:
+            head = f"{'column':<30} {'seen':>7} {'mean':>14} {'std. dev.':>14}"
+        else:
+            head = f"{'column':<24} {'seen':>6} {'mean':>12} {'(s.e.)':>10} {'std. dev.':>12} {'(s.e.)':>10}"
+        lines = [head, "-" * len(head)]
+        for i, name in enumerate(self.names[:most]):
+            seen = f"{self.seen_share[i]:.1%}"
+            if errors is None:
+                lines.append(
+                    f"{shorten(name, 30):<30} {seen:>7} {self.mean[i]:>14.6g} {deviations[i]:>14.6g}"
+                )
+                continue
+            pairs = (
+                (self.mean[i], errors.mean[i]),
+                (deviations[i], errors.standard_deviation[i]),
+            )
+            cells = " ".join(f"{value:>12.5g} {f'({error:.2g})':>10}" for value, error in pairs)
+            lines.append(f"{shorten(name, 24):<24} {seen:>6} {cells}")
+        if len(self.names) > most:
+            lines.append(f"… and {len(self.names) - most} more columns")
+        return lines
 
     def _strongest_correlations(self, most: int = 8) -> list[str]:
         d = len(self.names)
@@ -427,12 +445,18 @@ class Fit:
         r = self.correlation[i, j]
         order = np.argsort(-np.abs(r), kind="stable")[:most]
         head = "correlations" if len(r) <= most else f"the {most} strongest correlations"
-        pairs = [
-            f"{shorten(self.names[i[k]], 27)} ~ {shorten(self.names[j[k]], 27)}" for k in order
-        ]
-        return ["", head, "-" * 68] + [
-            f"{pair:<58} {r[k]:>9.3f}" for pair, k in zip(pairs, order, strict=True)
-        ]
+        intervals = None if self.uncertainty is None else self.confidence_interval().correlation
+        if intervals is not None:
+            head += ", with 95 % intervals"
+        lines = ["", head, "-" * len(self._table(0)[0])]
+        for k in order:
+            pair = f"{shorten(self.names[i[k]], 25)} ~ {shorten(self.names[j[k]], 25)}"
+            line = f"{pair:<53} {r[k]:>7.3f}"
+            if intervals is not None:
+                low, high = intervals.lower[i[k], j[k]], intervals.upper[i[k], j[k]]
+                line += f"  {low:>+6.3f} to {high:>+6.3f}"
+            lines.append(line)
+        return lines
 
     def __repr__(self) -> str:
         return (
