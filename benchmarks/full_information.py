@@ -17,7 +17,7 @@ import halfseen as hs
 from benchmarks.linear_threshold import problem as threshold_problem
 from benchmarks.registry import Row, task
 from halfseen.missingness.holes import Scan
-from halfseen.solvers.full_information.completion import Completion, block_rows, run_sweep
+from halfseen.solvers.full_information.completion import Completion, block_rows, sweep_block
 from halfseen.solvers.full_information.m_step import graphical_lasso
 from halfseen.solvers.full_information.sparse import select
 
@@ -325,10 +325,8 @@ def sweep_times(d: int) -> tuple[float, float, float, float]:
         for number, block in enumerate(rows.blocks):
             part = rows.Y[block.rows]
             Z = part - truth.mean
-            run_sweep(
-                part, Z, np.empty_like(Z), truth.mean, P, block.cells, rows.uniforms(number), False,
-                np.zeros(d),
-            )  # fmt: skip
+            draws = rows.draws(number, None)
+            sweep_block(part, Z, np.empty_like(Z), np.zeros(d), block, truth.mean, P, draws, False)
 
     with threadpool_limits(1):
         found = (

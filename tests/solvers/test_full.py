@@ -209,9 +209,9 @@ def _by_brute_force(case):
             return -np.inf
         return naive.observed_log_likelihood(X, case.cells, mean, covariance)
 
-    # A tenth of the standard error of complete rows: third derivatives then cost a hundredth of
-    # it, and rounding (1e-13 of the log-likelihood) a millionth.
-    steps = 0.1 * sizes / np.sqrt(len(X))
+    # A thirtieth of the standard error of complete rows: third derivatives then cost a thousandth
+    # of it, and rounding (1e-13 of the log-likelihood) less.
+    steps = sizes / np.sqrt(len(X)) / 30
     found, V = naive.maximum_likelihood(log_likelihood, start, steps)
     J = np.array(
         [

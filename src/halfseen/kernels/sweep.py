@@ -275,3 +275,76 @@ def sweep(Y, Z, R, E, W, level, mean, P, cells, uniforms, backwards, variance):
                 R[r, k] += move * P[j, k]
             for k in range(level.size):
                 W[r, k] += move * cells.V[j, k]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _room(z, along, lower, upper, low, high):
+    # What an interval leaves for a step t along a line through z.
+    if along > 0.0:
+        return max(low, (lower - z) / along), min(high, (upper - z) / along)
+    if along < 0.0:
+        return max(low, (upper - z) / along), min(high, (lower - z) / along)
+    return low, high
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def slide(Y, Z, R, W, level, mean, P, index, cells, direction, uniforms):
+    """Move the hidden cells of each row together along a direction, in place.
+
+    On the line z + tδ the density is normal, with precision δ'Pδ and mean −δ'Pz/δ'Pδ; t is drawn on the segment
+    around the current point that the cells' intervals and the inequalities leave. Where cells follow
+    each other closely, a sweep by itself moves them together in small steps only. Cells
+    known at nodes stay. ``index`` is the set of each cell, -1 where it is seen.
+    """
+    n, d = Z.shape
+    delta, g = np.empty(d), np.empty(d)
+    v = np.empty(level.size)
+    for r in range(n):
+        low, high = -math.inf, math.inf
+        g[:] = 0.0
+        v[:] = 0.0
+        moving = 0
+        for j in range(d):
+            delta[j] = 0.0
+            k = index[r, j]
+            if k < 0 or cells.piece[k] == cells.piece[k + 1]:
+                continue
+            for p in range(cells.piece[k], cells.piece[k + 1]):
+                if cells.lower[p] <= Y[r, j] <= cells.upper[p]:
+                    delta[j] = direction[j]
+                    low, high = _room(
+                        Z[r, j], direction[j], cells.lower[p] - mean[j], cells.upper[p] - mean[j],
+                        low, high,
+                    )  # fmt: skip
+                    break
+            if delta[j] != 0.0:
+                moving += 1
+                for i in range(d):
+                    g[i] += delta[j] * P[j, i]
+                for i in range(level.size):
+                    v[i] += delta[j] * cells.V[j, i]
+        if moving < 2:
+            # One cell by itself is drawn by the sweep.
+            continue
+        for i in range(level.size):
+            sign = cells.sign[r, i]
+            if sign > 0:
+                low, high = _room(W[r, i], v[i], -math.inf, level[i], low, high)
+            elif sign < 0:
+                low, high = _room(W[r, i], v[i], level[i], math.inf, low, high)
+        precision, slope = 0.0, 0.0
+        for j in range(d):
+            precision += delta[j] * g[j]
+            slope += delta[j] * R[r, j]
+        if not (precision > 0.0 and low < high):
+            continue
+        s = 1.0 / math.sqrt(precision)
+        centre = -slope / precision
+        step = centre + s * draw((low - centre) / s, (high - centre) / s, uniforms[r])
+        for j in range(d):
+            if delta[j] != 0.0:
+                Z[r, j] += step * delta[j]
+                Y[r, j] = Z[r, j] + mean[j]
+            R[r, j] += step * g[j]
+        for i in range(level.size):
+            W[r, i] += step * v[i]

@@ -33,7 +33,7 @@ class Status(enum.Enum):
         "under linear thresholds may have more than one peak: no theorem says that this is the highest."
     )
     REGULARISED = (
-        "There are no more rows than columns, so correlations were pulled towards zero to make the "
+        "There are less than two rows for each column, so correlations were pulled towards zero to make the "
         "covariance usable."
     )
     PROJECTED = (

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.kernels.sweep import Cells, get, put, sweep
+from halfseen.kernels.sweep import Cells, get, put, slide, sweep
 from halfseen.missingness.holes import SEEN, Holes
 from halfseen.parallel import map_in_order
 from halfseen.seeds import Purpose, keyed_generator
@@ -16,6 +17,9 @@ Floats = NDArray[np.float64]
 
 # Cells in a block: its work arrays stay in the cache of a core. Part of the meaning of a seed.
 BLOCK_CELLS = 2**15
+# Variance of a column over that given all others (the variance inflation factor) beyond which a sweep by
+# itself would need many rounds.
+CLOSELY_BOUND = 5.0
 
 
 @dataclass(frozen=True)
@@ -37,11 +41,55 @@ class Block:
 
     rows: slice
     cells: Cells
+    index: NDArray[np.int32]
 
     @property
     def hidden(self) -> int:
         """Number of hidden cells."""
         return self.cells.row.size
+
+
+class Draws(NamedTuple):
+    """Random numbers of one sweep over a block.
+
+    Attributes
+    ----------
+    cells : array, one for each hidden cell
+        Uniforms.
+    direction : array of shape (d,), or empty
+        Along which the hidden cells of each row slide together before they are swept.
+    rows : array, one for each row, or empty
+        Uniforms of the slides.
+    """
+
+    cells: Floats
+    direction: Floats
+    rows: Floats
+
+    @classmethod
+    def make(cls, block: Block, rng: np.random.Generator, factor: Floats | None) -> Draws:
+        """Draw them; slides go along L ξ, where ``factor`` is L and ξ standard normal."""
+        cells = inside(rng.random(block.hidden))
+        if factor is None:
+            return cls(cells, np.empty(0), np.empty(0))
+        direction = factor @ rng.standard_normal(len(factor))
+        return cls(cells, direction, inside(rng.random(len(block.index))))
+
+    def mirrored(self) -> Draws:
+        """Return 1 − u for each uniform."""
+        return Draws(1.0 - self.cells, self.direction, 1.0 - self.rows)
+
+
+def slide_factor(holes: Holes, P: Floats) -> Floats | None:
+    """Return the Cholesky factor of the covariance where slides are of use, else None.
+
+    They are where some column is nearly a function of the others, or where inequalities bind cells together.
+    """
+    S = np.linalg.inv(P)
+    S = 0.5 * (S + S.T)
+    if holes.inequalities is None and (np.diag(S) * np.diag(P)).max() < CLOSELY_BOUND:
+        return None
+    return np.asarray(np.linalg.cholesky(S))
 
 
 class Completion:
@@ -83,9 +131,10 @@ class Completion:
         """Draw both values of every hidden cell; return expected moments given the other cells."""
         n, d = self.Y.shape
         backwards = bool(self.sweeps % 2)
+        factor = slide_factor(self.holes, precision)
 
         def work(number: int) -> tuple[Floats, Floats]:
-            return self._sweep_block(number, mean, precision, backwards)
+            return self._sweep_block(number, mean, precision, factor, backwards)
 
         first, second = np.zeros(d), np.zeros((d, d))
         for one, two in map_in_order(work, range(len(self.blocks)), self.n_jobs):
@@ -97,24 +146,22 @@ class Completion:
         shift = np.outer(mean, first)
         return Moments(mean + first, second + shift + shift.T + np.outer(mean, mean))
 
-    def uniforms(self, number: int) -> Floats:
-        """Return the uniforms of a block in the coming sweep."""
-        key = (self.chain, self.sweeps, number)
-        rng = keyed_generator(self.seed, Purpose.FULL, *key)
-        return inside(rng.random(self.blocks[number].hidden))
+    def draws(self, number: int, factor: Floats | None) -> Draws:
+        """Return the random numbers of a block in the coming sweep."""
+        rng = keyed_generator(self.seed, Purpose.FULL, self.chain, self.sweeps, number)
+        return Draws.make(self.blocks[number], rng, factor)
 
     def _sweep_block(
-        self, number: int, mean: Floats, P: Floats, backwards: bool
+        self, number: int, mean: Floats, P: Floats, factor: Floats | None, backwards: bool
     ) -> tuple[Floats, Floats]:
         block = self.blocks[number]
-        u = self.uniforms(number)
-        first, second = _sweep_rows(self.Y[block.rows], block, mean, P, u, backwards)
+        draws = self.draws(number, factor)
+        first, second = _expected_sums(self.Y[block.rows], block, mean, P, draws, backwards)
         other = self.Y[block.rows].copy()
         put(other, block.cells, self._mirrored[number])
-        np.subtract(1.0, u, out=u)
-        first_of_other, second_of_other = _sweep_rows(other, block, mean, P, u, backwards)
+        mirrored = _expected_sums(other, block, mean, P, draws.mirrored(), backwards)
         get(other, block.cells, self._mirrored[number])
-        return first + first_of_other, second + second_of_other
+        return first + mirrored[0], second + mirrored[1]
 
 
 def inside(u: Floats) -> Floats:
@@ -122,13 +169,13 @@ def inside(u: Floats) -> Floats:
     return np.clip(u, 2.0**-53, 1.0 - 2.0**-53, out=u)
 
 
-def _sweep_rows(
-    Y: Floats, block: Block, mean: Floats, P: Floats, uniforms: Floats, backwards: bool
+def _expected_sums(
+    Y: Floats, block: Block, mean: Floats, P: Floats, draws: Draws, backwards: bool
 ) -> tuple[Floats, Floats]:
     """Sweep over the rows of a block; return sums of expected moments about the mean."""
     Z = Y - mean
     E, variance = Z.copy(), np.zeros(mean.size)
-    run_sweep(Y, Z, E, mean, P, block.cells, uniforms, backwards, variance)
+    sweep_block(Y, Z, E, variance, block, mean, P, draws, backwards)
     # A cell was drawn given the new values of the cells before it: those products are kept.
     products = E.T @ Z
     products = np.triu(products, 1) if backwards else np.tril(products, -1)
@@ -137,23 +184,26 @@ def _sweep_rows(
     return E.sum(axis=0), products
 
 
-def run_sweep(
+def sweep_block(
     Y: Floats,
     Z: Floats,
     E: Floats,
+    variance: Floats,
+    block: Block,
     mean: Floats,
     P: Floats,
-    cells: Cells,
-    uniforms: Floats,
+    draws: Draws,
     backwards: bool,
-    variance: Floats,
 ) -> Floats:
-    """Sweep over a block; return R = Z P of the rows as they are then."""
-    R = Z @ P
-    sweep(
-        Y, Z, R, E, Z @ cells.V, cells.b - mean @ cells.V, mean, P, cells, uniforms, backwards,
-        variance,
-    )  # fmt: skip
+    """Slide and sweep the rows of a block, in place; return R = Z P of the rows as they are then.
+
+    ``Z`` are the rows less the mean; ``E`` and ``variance`` are as in ``kernels.sweep``.
+    """
+    cells = block.cells
+    R, W, level = Z @ P, Z @ cells.V, cells.b - mean @ cells.V
+    if draws.direction.size:
+        slide(Y, Z, R, W, level, mean, P, block.index, cells, draws.direction, draws.rows)
+    sweep(Y, Z, R, E, W, level, mean, P, cells, draws.cells, backwards, variance)
     return R
 
 
@@ -183,4 +233,4 @@ def make_block(holes: Holes, rows: slice) -> Block:
         np.empty(0) if bound is None else bound.b,
         np.empty((n, 0), dtype=np.int8) if bound is None else bound.sign[rows],
     )
-    return Block(rows, cells)
+    return Block(rows, cells, holes.index[rows])

@@ -34,7 +34,9 @@ from halfseen.solvers.result import Fit, Note, Source, Status
 Floats = NDArray[np.float64]
 
 ACCURACY = 0.1
-MOST_SWEEPS = 1000
+# With fewer rows for each column a free covariance is singular, or as good as singular once cells are hidden.
+ROWS_PER_COLUMN = 2
+MOST_SWEEPS = 2000
 
 
 def full(
@@ -72,7 +74,7 @@ def full(
     covariance : array-like of shape (d, d), or {"free", "diagonal", "shrinkage", "sparse"}, optional
         The covariance, where it is known; or what it may be. "shrinkage" pulls correlations towards
         zero, "sparse" is the graphical lasso; both are for few rows. By default it is free, or
-        shrunken where there are no more rows than columns.
+        shrunken where there are less than two rows for each column.
     correlation : array-like of shape (d, d), optional
         The correlation matrix, where it is known; the scale of each column is then free.
     mean : array-like of shape (d,), optional
@@ -158,7 +160,7 @@ def m_step_for(
     structure = choose_structure(problem, covariance, correlation, shrinkage, penalty)
     if structure is None:
         structure = Free()
-        if n <= d:
+        if n < ROWS_PER_COLUMN * d:
             structure = Shrinkage()
             text = f"{n} rows, {d} columns. Choose covariance= yourself to say how."
             notes.append(Note(Status.REGULARISED, text))

@@ -19,7 +19,13 @@ from numpy.typing import NDArray
 from halfseen.missingness.holes import Holes
 from halfseen.parallel import map_in_order
 from halfseen.seeds import Purpose, keyed_generator
-from halfseen.solvers.full_information.completion import block_rows, inside, make_block, run_sweep
+from halfseen.solvers.full_information.completion import (
+    Draws,
+    block_rows,
+    make_block,
+    slide_factor,
+    sweep_block,
+)
 from halfseen.solvers.full_information.m_step import pack
 
 Floats = NDArray[np.float64]
@@ -108,6 +114,7 @@ def missing_information(
 ) -> Floats:
     """Σ_rows Var(score | what is seen), over some rows whose hidden cells are filled in ``Y``."""
     step = max(1, block_rows(Y.shape[1]) // 4)
+    factor = slide_factor(holes, P)
 
     def work(start: int) -> Floats:
         rows = slice(start, min(start + step, len(Y)))
@@ -120,9 +127,9 @@ def missing_information(
             total = np.zeros((len(part), size))
             for k in range(FORGET + average):
                 Z = part - mean
-                u = inside(rng.random(block.hidden))
-                R = run_sweep(
-                    part, Z, Z.copy(), mean, P, block.cells, u, bool(k % 2), np.zeros(len(P))
+                draws = Draws.make(block, rng, factor)
+                R = sweep_block(
+                    part, Z, Z.copy(), np.zeros(len(P)), block, mean, P, draws, bool(k % 2)
                 )
                 if k >= FORGET:
                     scores = row_scores(R, P, basis)

@@ -16,7 +16,12 @@ from numpy.typing import NDArray
 from halfseen.missingness.holes import Holes
 from halfseen.parallel import map_in_order
 from halfseen.seeds import Purpose, keyed_generator
-from halfseen.solvers.full_information.completion import inside, make_block, run_sweep
+from halfseen.solvers.full_information.completion import (
+    Draws,
+    make_block,
+    slide_factor,
+    sweep_block,
+)
 from halfseen.solvers.full_information.information import (
     AVERAGE,
     FORGET,
@@ -93,6 +98,7 @@ def _conditional_covariances(
     d = mean.size
     P = np.linalg.inv(covariance)
     P = 0.5 * (P + P.T)
+    factor = slide_factor(holes, P)
 
     def work(start: int) -> Floats:
         rows = slice(start, min(start + BLOCK_ROWS, len(Y)))
@@ -105,8 +111,8 @@ def _conditional_covariances(
             one, two = np.zeros((len(part), d)), np.zeros((len(part), d, d))
             for k in range(FORGET + AVERAGE):
                 Z = part - mean
-                u = inside(rng.random(block.hidden))
-                run_sweep(part, Z, Z.copy(), mean, P, block.cells, u, bool(k % 2), np.zeros(d))
+                draws = Draws.make(block, rng, factor)
+                sweep_block(part, Z, Z.copy(), np.zeros(d), block, mean, P, draws, bool(k % 2))
                 if k < FORGET:
                     continue
                 Z /= scale

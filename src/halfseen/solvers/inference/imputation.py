@@ -16,9 +16,11 @@ from halfseen.parallel import single_blas_thread
 from halfseen.seeds import Purpose, RandomState, keyed_generator, seed_of
 from halfseen.solvers.full_information.completion import (
     Completion,
+    Draws,
     block_rows,
     make_block,
-    run_sweep,
+    slide_factor,
+    sweep_block,
 )
 from halfseen.solvers.full_information.filling import fill
 from halfseen.solvers.full_information.problem import Problem, read_problem
@@ -91,6 +93,7 @@ def _average(
     Y, holes = problem.Y, problem.holes
     fill(Y, holes, mean, np.sqrt(np.diag(covariance)), seed, problem.names, 0, n_jobs)
     P = inverse(covariance)
+    factor = slide_factor(holes, P)
     total = np.zeros(Y.shape)
     pieces = int(np.diff(holes.sets.start).max(initial=0))
     tally = (np.zeros((pieces, *Y.shape)), np.zeros((pieces, *Y.shape))) if pieces > 1 else None
@@ -103,8 +106,8 @@ def _average(
         for k in range(FORGET + SWEEPS):
             Z = part - mean
             E = Z.copy()
-            u = np.clip(rng.random(block.hidden), 2.0**-53, 1.0 - 2.0**-53)
-            run_sweep(part, Z, E, mean, P, block.cells, u, bool(k % 2), np.zeros(mean.size))
+            draws = Draws.make(block, rng, factor)
+            sweep_block(part, Z, E, np.zeros(mean.size), block, mean, P, draws, bool(k % 2))
             if k >= FORGET:
                 total[rows] += E
                 if tally is not None:
