@@ -379,6 +379,34 @@ def gibbs_sweep(Y, sets, mean, covariance, uniforms, backwards, V, b, sign):
     return E, variance
 
 
+def slide(Y, sets, mean, covariance, direction, uniforms, V, b, sign):
+    """Move the hidden cells of each row that have intervals along a direction, in place.
+
+    The step is drawn on what the pieces that cells lie in, and the inequalities, leave of the line.
+    """
+    for r, y in enumerate(Y):
+        along, low, high = np.zeros(len(y)), -math.inf, math.inf
+        for j, given in enumerate(sets[r]):
+            if isinstance(given, list):
+                along[j] = direction[j]
+                ends = next((p, q) for p, q in given if p <= y[j] <= q)
+                left, right = sorted((end - y[j]) / along[j] for end in ends)
+                low, high = max(low, left), min(high, right)
+        if np.count_nonzero(along) < 2:
+            continue
+        for v, level, s in zip(V, b, sign[r], strict=True):
+            if s * (v @ along) > 0:
+                high = min(high, (level - v @ y) / (v @ along))
+            elif s * (v @ along) < 0:
+                low = max(low, (level - v @ y) / (v @ along))
+        # −½ z'Σ⁻¹z at z + tδ is a parabola in t.
+        toward, at = np.linalg.solve(covariance, along), y - mean
+        spread = 1.0 / math.sqrt(along @ toward)
+        centre = -(toward @ at) * spread**2
+        step, _, _ = draw_from_pieces(centre, spread, [(low, high)], uniforms[r])
+        y += step * along
+
+
 def outside_holes(holes, Y):
     """How far outside its hole each row lies: the most by which a set or an inequality is missed."""
     sets, miss = holes.sets, np.zeros(len(Y))

@@ -117,3 +117,40 @@ def test_doubtful_input_is_warned_of_as_by_fit():
     filled = np.maximum(np.nan_to_num(X, nan=-1.0), -1.0)
     with pytest.warns(hs.AssumptionWarning, match="exactly on the limit"):
         hs.CensoredGaussian(hs.DetectionLimits(lower=-1.0)).fit(filled)
+
+
+def test_transform_fills_the_holes_and_leaves_the_rest(three):
+    rule = hs.DetectionLimits(lower=[0.5, -3.0, 9.0])
+    X = hs.simulate(three, rule, 300, 0)
+    frame = pd.DataFrame(X, columns=list("abc"))
+    model = hs.CensoredGaussian(rule, random_state=0).set_output(transform="pandas")
+    filled = model.fit_transform(frame)
+    assert list(filled.columns) == ["a", "b", "c"]
+    hidden = np.isnan(X)
+    np.testing.assert_array_equal(filled.to_numpy()[~hidden], X[~hidden])
+    below = np.broadcast_to([0.5, -3.0, 9.0], X.shape)
+    assert (filled.to_numpy()[hidden] < below[hidden]).all()
+    # A single new row is filled too.
+    assert np.isfinite(model.transform(frame.iloc[:1]).to_numpy()).all()
+
+
+def test_score_is_the_log_likelihood_of_a_row(three):
+    rule = hs.DetectionLimits(lower=[0.5, -3.0, 9.0])
+    X = hs.simulate(three, rule, 300, 0)
+    model = hs.CensoredGaussian(rule, random_state=0).fit(X)
+    assert model.score(X) == pytest.approx(model.fit_.log_likelihood.value / 300, rel=1e-6)
+    complete = three.sample(200, 1)
+    plain = hs.CensoredGaussian().fit(complete)
+    ref = hs.Gaussian(plain.mean_, plain.covariance_).logpdf(complete).mean()
+    assert plain.score(complete) == pytest.approx(ref, rel=1e-10)
+
+
+def test_options_reach_the_solver(three):
+    rule = hs.DetectionLimits(lower=[0.5, -3.0, 9.0])
+    X = hs.simulate(three, rule, 300, 0)
+    known = [1.0, -2.0, 10.0]
+    model = hs.CensoredGaussian(
+        rule, covariance="diagonal", options={"mean": known}, random_state=0
+    ).fit(X)
+    np.testing.assert_allclose(model.mean_, known, rtol=1e-12)
+    assert np.count_nonzero(model.covariance_) == 3

@@ -11,7 +11,11 @@ import halfseen as hs
 from halfseen.kernels import sweep as kernel
 from halfseen.missingness.holes import SEEN, Holes, Inequalities, Scan
 from halfseen.missingness.resolve import SetTable, resolve, union_of_intervals
-from halfseen.solvers.full_information.completion import Completion, make_block, run_sweep
+from halfseen.solvers.full_information.completion import (
+    Completion,
+    make_block,
+    slide_factor,
+)
 from tests import naive
 
 INF = math.inf
@@ -71,28 +75,58 @@ def _naive_sets(Y, cells):
     return rows
 
 
+def _no_inequalities(Y):
+    none = np.empty((len(Y), 0), dtype=np.int8)
+    return Inequalities(np.empty((0, Y.shape[1])), np.empty(0), none, np.empty(0, dtype=np.intp))
+
+
+class _Fast:
+    """A block of rows, and what the kernels keep up to date with it."""
+
+    def __init__(self, Y, cells, inequalities=None):
+        self.Y, self.P = Y.copy(), np.linalg.inv(COVARIANCE)
+        self.holes = _holes(Y, cells, inequalities)
+        self.cells = make_block(self.holes, slice(0, len(Y))).cells
+        self.Z = Y - MEAN
+        self.R, self.W = self.Z @ self.P, self.Z @ self.cells.V
+        self.level = self.cells.b - MEAN @ self.cells.V
+        self.E, self.variance = self.Z.copy(), np.zeros(Y.shape[1])
+
+    def sweep(self, uniforms, backwards):
+        listed = np.empty(self.cells.row.size)
+        kernel.get(uniforms, self.cells, listed)
+        kernel.sweep(
+            self.Y, self.Z, self.R, self.E, self.W, self.level, MEAN, self.P, self.cells, listed,
+            backwards, self.variance,
+        )  # fmt: skip
+        self._check()
+
+    def slide(self, direction, uniforms):
+        kernel.slide(
+            self.Y, self.Z, self.R, self.W, self.level, MEAN, self.P, self.holes.index, self.cells,
+            direction, uniforms,
+        )  # fmt: skip
+        self._check()
+
+    def _check(self):
+        # What is kept up to date is that of the rows as they are.
+        np.testing.assert_allclose(self.Z, self.Y - MEAN, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(self.R, self.Z @ self.P, rtol=0, atol=1e-11)
+        np.testing.assert_allclose(self.W, self.Z @ self.cells.V, rtol=0, atol=1e-11)
+
+
 def _both(Y, cells, backwards, inequalities=None, seed=0):
     """(rows, conditional means, variances by column) of the slow sweep and of the compiled one."""
     uniforms = np.random.default_rng(seed).uniform(size=Y.shape)
-    bound = inequalities or Inequalities(
-        np.empty((0, Y.shape[1])), np.empty(0), np.empty((len(Y), 0), dtype=np.int8), np.empty(0)
-    )
+    bound = inequalities or _no_inequalities(Y)
     slow = Y.copy()
     E, variance = naive.gibbs_sweep(
         slow, _naive_sets(Y, cells), MEAN, COVARIANCE, uniforms, backwards, bound.V, bound.b,
         bound.sign,
     )  # fmt: skip
-    fast, block = Y.copy(), make_block(_holes(Y, cells, inequalities), slice(0, len(Y)))
-    Z = fast - MEAN
-    means, sums = Z.copy(), np.zeros(Y.shape[1])
-    P = np.linalg.inv(COVARIANCE)
-    listed = np.empty(block.hidden)
-    kernel.get(uniforms, block.cells, listed)
-    R = run_sweep(fast, Z, means, MEAN, P, block.cells, listed, backwards, sums)
-    # What is kept up to date on the way is that of the rows as they are at the end.
-    np.testing.assert_allclose(Z, fast - MEAN, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(R, Z @ P, rtol=0, atol=1e-11)
-    return (slow, E, variance.sum(axis=0)), (fast, means + MEAN, sums)
+    fast = _Fast(Y, cells, inequalities)
+    fast.sweep(uniforms, backwards)
+    return (slow, E, variance.sum(axis=0)), (fast.Y, fast.E + MEAN, fast.variance)
 
 
 def _agree(ref, comp, tolerance=1e-8):
@@ -261,16 +295,67 @@ def test_a_cell_without_room_stays():
     V, b = np.array([[1.0, 0, 0, 0], [1.0, 0, 0, 0]]), np.array([0.0, 1e-12])
     sign = np.array([[1, -1], [1, 0]], dtype=np.int8)
     bound = Inequalities(V, b, sign, np.zeros(2, dtype=np.intp))
-    holes = _holes(Y, {(r, 0): [(-INF, INF)] for r in range(2)}, bound)
-    block = make_block(holes, slice(0, 2))
-    Z = Y - MEAN
-    E, fast = Z.copy(), Y.copy()
-    u = np.array([0.3, 0.4])
-    run_sweep(fast, Z, E, MEAN, np.linalg.inv(COVARIANCE), block.cells, u, False, np.zeros(4))
-    assert fast[0, 0] == Y[0, 0]
-    assert E[0, 0] == Y[0, 0] - MEAN[0]
-    assert fast[1, 0] != Y[1, 0]
-    assert fast[1, 0] <= 1e-15
+    fast = _Fast(Y, {(r, 0): [(-INF, INF)] for r in range(2)}, bound)
+    fast.sweep(np.full(Y.shape, 0.3), False)
+    assert fast.Y[0, 0] == Y[0, 0]
+    assert fast.E[0, 0] == Y[0, 0] - MEAN[0]
+    assert fast.Y[1, 0] != Y[1, 0]
+    assert fast.Y[1, 0] <= 1e-15
+
+
+# Slides ---------------------------------------------------------------------------------------------
+
+
+def _slid(Y, cells, inequalities=None, seed=0):
+    """Rows after the slow slide and after the compiled one."""
+    rng = np.random.default_rng(seed)
+    direction, uniforms = rng.normal(size=4), rng.uniform(size=len(Y))
+    bound = inequalities or _no_inequalities(Y)
+    slow = Y.copy()
+    naive.slide(
+        slow, _naive_sets(Y, cells), MEAN, COVARIANCE, direction, uniforms, bound.V, bound.b,
+        bound.sign,
+    )  # fmt: skip
+    fast = _Fast(Y, cells, inequalities)
+    fast.slide(direction, uniforms)
+    return slow, fast.Y
+
+
+@pytest.mark.parametrize("name", [name for name in AROUND if not name.startswith("far")])
+def test_a_slide_is_that_of_plain_loops(name):
+    Y = _rows(4, 11)
+    hidden = [(0, 0), (0, 1), (0, 2), (0, 3), (1, 2), (2, 0), (2, 3), (3, 1), (3, 3)]
+    slow, fast = _slid(Y, {(r, c): AROUND[name](Y[r, c]) for r, c in hidden}, seed=3)
+    np.testing.assert_allclose(fast, slow, rtol=0, atol=1e-9)
+    moved = np.zeros(Y.shape, dtype=bool)
+    moved[tuple(zip(*hidden, strict=True))] = True
+    # A cell that is hidden alone is left to the sweep.
+    moved[1] = False
+    np.testing.assert_array_equal(fast != Y, moved)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 5])
+def test_slides_between_inequalities_and_of_mixed_sets(seed):
+    Y, cells, bound = _mixture(seed)
+    for place in list(cells)[::5]:
+        # Cells known at nodes stay.
+        cells[place] = _probability()
+    slow, fast = _slid(Y, cells, bound, seed)
+    np.testing.assert_allclose(fast, slow, rtol=0, atol=1e-8)
+    assert (fast != Y).any(axis=1).sum() > 10
+    assert (bound.slack(fast) > -1e-12).all()
+    for place in list(cells)[::5]:
+        assert fast[place] == Y[place]
+
+
+def test_a_slide_far_out():
+    # The whole line of cells that were 30 standard deviations away, and an interval there.
+    Y = _rows(3, 4)
+    Y[:, 1] = [30.0, 29.0, -31.0]
+    cells = {(r, c): [(-INF, INF)] for r in range(3) for c in (0, 1, 3)}
+    cells[1, 1], cells[2, 1] = [(28.0, INF)], [(-31.5, -30.5)]
+    slow, fast = _slid(Y, cells, seed=2)
+    np.testing.assert_allclose(fast, slow, rtol=0, atol=1e-8)
 
 
 # Stationarity ---------------------------------------------------------------------------------------
@@ -288,45 +373,55 @@ RULES = {
     "self-selection": hs.SelfSelection(),
     "probability": hs.SelfCensoring(hs.Probability(lambda x: expit(1.5 * x))),
 }  # fmt: skip
+# The first two columns nearly follow each other: the variance inflation factor is 8, and rows slide.
+CLOSE = hs.Gaussian([0.2, 0.1, 0.0], [[1.0, 0.93, 0.3], [0.93, 1.0, 0.2], [0.3, 0.2, 0.8]])
 ROWS, SWEEPS = 60_000, 6
 
 
-def _statistics(Y):
+def _statistics(Y, mean):
     """What a row says of first, second and third moments."""
-    Z = Y - TRUTH.mean
+    Z = Y - mean
     i, j = np.tril_indices(3)
     return np.hstack([Z, Z[:, i] * Z[:, j], Z**3])
 
 
-@pytest.mark.parametrize("name", RULES)
-def test_rows_of_the_truth_stay_rows_of_the_truth(name):
+@pytest.mark.parametrize(
+    ("name", "truth"),
+    [*((name, TRUTH) for name in RULES)]
+    + [(name, CLOSE) for name in ("below limits", "two sides", "threshold", "self-selection")],
+    ids=lambda value: value if isinstance(value, str) else ("plain" if value is TRUTH else "close"),
+)
+def test_rows_of_the_truth_stay_rows_of_the_truth(name, truth):
     # Rows drawn from the truth have their hidden cells distributed as given what is seen. Sweeps at the
     # true parameters keep that distribution, whatever was seen: the change of a statistic of a row has
-    # mean 0. Rows are independent, so the average change is within 5 of its standard errors but for
-    # one time in 1.7 million; there are 12 statistics, 2 chains and 6 rules.
+    # mean 0. Rows are independent but for the direction of a slide, along which changes have mean 0
+    # too. So the average change is within 5 of its standard errors but for one time in 1.7 million; there
+    # are 12 statistics, 2 chains and 10 cases.
     rule = RULES[name]
-    Y = TRUTH.sample(ROWS, 77)
+    Y = truth.sample(ROWS, 77)
     shown = rule.seen(Y, 78)
     X = np.where(shown, Y, np.nan)
     holes = rule.holes(X, Scan(np.zeros(3), np.ones(3), np.full(3, 40.0)))
-    before = _statistics(Y)
+    slides = slide_factor(holes, truth.precision) is not None
+    assert slides == (truth is CLOSE or holes.inequalities is not None)
+    before = _statistics(Y, truth.mean)
     rows = Completion(Y.copy(), holes, 5)
-    expected = [rows.sweep(TRUTH.mean, TRUTH.precision) for _ in range(SWEEPS)]
+    expected = [rows.sweep(truth.mean, truth.precision) for _ in range(SWEEPS)]
     mirrored = rows.Y.copy()
     for block, values in zip(rows.blocks, rows._mirrored, strict=True):
         kernel.put(mirrored[block.rows], block.cells, values)
     for after in (rows.Y, mirrored):
-        change = _statistics(after) - before
+        change = _statistics(after, truth.mean) - before
         error = change.std(axis=0) / math.sqrt(ROWS)
         assert (np.abs(change.mean(axis=0)) < 5.0 * error + 1e-12).all()
         # Hidden cells have moved, seen ones have not.
         assert (error > 0).any()
         np.testing.assert_array_equal(after[shown], Y[shown])
     # Expected moments are those of the rows. A conditional expectation has no more variance than what it
-    # is the expectation of, so the difference of two averages has at most twice as much each.
+    # is the expectation of, so that the difference of two averages has at most twice the deviation.
     i, j = np.tril_indices(3)
     for moments in expected:
-        comp = np.concatenate([moments.first - TRUTH.mean, moments.about(TRUTH.mean)[i, j]])
+        comp = np.concatenate([moments.first - truth.mean, moments.about(truth.mean)[i, j]])
         bound = before[:, :9].std(axis=0) * 2.0 / math.sqrt(ROWS)
         assert (np.abs(comp - before[:, :9].mean(axis=0)) < 5.0 * bound).all()
 

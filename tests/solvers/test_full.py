@@ -288,6 +288,23 @@ def test_thresholds_move_with_their_units(three):
     np.testing.assert_allclose(comp.correlation, ref.correlation, atol=1e-6)
 
 
+@pytest.mark.parametrize("rho", [0.5, 0.9])
+def test_monte_carlo_errors_are_what_repeated_fits_show(rho):
+    truth = hs.Gaussian([0.0, 0.0], [[1.0, rho], [rho, 1.0]])
+    case = _columns(truth, hs.DetectionLimits(lower=0.5), [[(BELOW, 0.5)]] * 2)
+    ref, errors = _by_brute_force(case)
+    gaps, noises = [], []
+    for seed in range(8):
+        fit = hs.fit(case.X, case.rule, "full", random_state=seed, most_sweeps=4000)
+        gaps.append((pack(fit.mean, fit.covariance) - ref) / errors)
+        noises.append(pack(*fit.monte_carlo_errors) / errors)
+    # Two parameters in three are nearly one in so small a problem, so that eight fits are worth
+    # some 16 draws: the root mean square of these is known to 1/√32 = 18 %. Three times that.
+    assert np.sqrt(np.mean(np.square(gaps))) < 1.55 * np.sqrt(np.mean(np.square(noises)))
+    # None is off by half a standard error where a tenth was asked for.
+    assert np.abs(gaps).max() < 0.5
+
+
 def _gap(one, two):
     """Largest difference of two fits, in Monte-Carlo errors of the difference."""
     noise = np.hypot(pack(*one.monte_carlo_errors), pack(*two.monte_carlo_errors))
@@ -328,7 +345,7 @@ def test_threads_and_repetition_do_not_change_a_bit(monkeypatch, three):
     rule, X = _toy(three)
     rules = [
         (X, rule, {}),
-        (hs.simulate(three, r := hs.LinearThreshold.larger_of(0, 2, 3), 200, 1), r, {}),
+        (hs.simulate(three, r := hs.LinearThreshold.heckman(1, [1.0, 0.5, 0.0], 1.0), 200, 1), r, {}),
         (X, rule, {"covariance": "sparse"}),
     ]
     for data, model, options in rules:

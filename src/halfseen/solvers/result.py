@@ -33,8 +33,8 @@ class Status(enum.Enum):
         "under linear thresholds may have more than one peak: no theorem says that this is the highest."
     )
     REGULARISED = (
-        "There are less than two rows for each column, so correlations were pulled towards zero to make the "
-        "covariance usable."
+        "There are less than two rows for each column, so correlations were pulled towards zero to "
+        "make the covariance usable."
     )
     PROJECTED = (
         "The pairs did not fit together to a positive definite covariance; the nearest one was "
@@ -418,7 +418,8 @@ class Fit:
         if errors is None:
             head = f"{'column':<30} {'seen':>7} {'mean':>14} {'std. dev.':>14}"
         else:
-            head = f"{'column':<24} {'seen':>6} {'mean':>12} {'(s.e.)':>10} {'std. dev.':>12} {'(s.e.)':>10}"
+            head = f"{'column':<24} {'seen':>6}"
+            head += "".join(f" {word:>12} {'(s.e.)':>10}" for word in ("mean", "std. dev."))
         lines = [head, "-" * len(head)]
         for i, name in enumerate(self.names[:most]):
             seen = f"{self.seen_share[i]:.1%}"

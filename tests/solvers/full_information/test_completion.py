@@ -89,19 +89,19 @@ def test_blocks_do_not_depend_on_one_another():
     head, _ = _swept(Y[:step], holes.take(slice(0, step)), sweeps=1)
     np.testing.assert_array_equal(whole.Y[:step], head.Y)
     rows = Completion(Y.copy(), holes, 3)
-    u = rows.uniforms(1)
+    u = rows.draws(1, None).cells
     assert u.size == rows.blocks[1].hidden
-    assert not np.isin(rows.uniforms(0), u).any()
-    np.testing.assert_array_equal(u, Completion(Y, holes, 3).uniforms(1))
+    assert not np.isin(rows.draws(0, None).cells, u).any()
+    np.testing.assert_array_equal(u, Completion(Y, holes, 3).draws(1, None).cells)
 
 
 def test_every_sweep_has_uniforms_of_its_own():
     Y, holes, _ = _table(RULES["limits"], 200)
     rows = Completion(Y, holes, 3)
-    seen = [rows.uniforms(0)]
+    seen = [rows.draws(0, None).cells]
     for _ in range(3):
         rows.sweep(TRUTH.mean, TRUTH.precision)
-        seen.append(rows.uniforms(0))
+        seen.append(rows.draws(0, None).cells)
     pooled = np.concatenate([*seen, *(1.0 - u for u in seen)])
     assert np.unique(pooled).size == pooled.size
 

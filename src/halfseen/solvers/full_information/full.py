@@ -34,7 +34,7 @@ from halfseen.solvers.result import Fit, Note, Source, Status
 Floats = NDArray[np.float64]
 
 ACCURACY = 0.1
-# With fewer rows for each column a free covariance is singular, or as good as singular once cells are hidden.
+# With fewer rows for each column a free covariance is as good as singular once cells are hidden.
 ROWS_PER_COLUMN = 2
 MOST_SWEEPS = 2000
 

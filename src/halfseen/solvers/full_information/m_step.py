@@ -23,8 +23,8 @@ Floats = NDArray[np.float64]
 SMALLEST_EIGENVALUE = 1e-6
 # Coordinate steps for the scales of a known correlation, and when they are close enough.
 MOST_STEPS, CLOSE_ENOUGH = 500, 1e-12
-# The graphical lasso: floor of its input's eigenvalues, dual gap, precision of its inner problems, and most
-# passes. The gap settles at about 1e-3 for such inner problems, with entries right to 1e-3.
+# The graphical lasso: floor of its input's eigenvalues, dual gap, precision of its inner problems, and
+# most passes. The gap settles at about 1e-3 for such inner problems, with entries right to 1e-3.
 LASSO_FLOOR, LASSO_GAP, LASSO_INNER, LASSO_PASSES = 1e-4, 1e-2, 1e-4, 100
 
 
