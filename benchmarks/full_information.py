@@ -34,7 +34,7 @@ def vector(mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     return np.concatenate([mean, covariance[np.tril_indices(len(mean))]])
 
 
-def cramer_rao(truth: hs.Gaussian, limit: float, rows: int, draws: int = 200) -> np.ndarray:
+def cramer_rao(truth: hs.Gaussian, limit: float, rows: int, draws: int = 100) -> np.ndarray:
     """Variances, for one row, of the best estimates of (μ, Σ_ij): rejection sampling alone.
 
     Rows are drawn from the truth and censored below the limit; the hidden part of each is drawn from

@@ -461,22 +461,20 @@ def observed_log_likelihood(X, cells, mean, covariance):
     """
     mean, covariance = np.asarray(mean, float), np.asarray(covariance, float)
     total, known = 0.0, {}
-    for r, x in enumerate(X):
-        H, S = np.flatnonzero(np.isnan(x)), np.flatnonzero(~np.isnan(x))
-        m, C = mean[H], covariance[np.ix_(H, H)]
+    for pattern in np.unique(np.isnan(X), axis=0):
+        H, S = np.flatnonzero(pattern), np.flatnonzero(~pattern)
+        rows = np.flatnonzero((np.isnan(X) == pattern).all(axis=1))
+        m, C = np.tile(mean[H], (rows.size, 1)), covariance[np.ix_(H, H)]
         if S.size:
-            within = covariance[np.ix_(S, S)]
-            step = x[S] - mean[S]
-            solved = np.linalg.solve(within, step)
-            log_det = np.linalg.slogdet(within)[1]
-            total -= 0.5 * (step @ solved + log_det + S.size * math.log(2 * math.pi))
-            slope = covariance[np.ix_(H, S)]
-            m, C = m + slope @ solved, C - slope @ np.linalg.solve(within, slope.T)
-        if H.size:
+            within, step = covariance[np.ix_(S, S)], X[np.ix_(rows, S)] - mean[S]
+            total += np.sum(stats.multivariate_normal.logpdf(step, cov=within))
+            slope = np.linalg.solve(within, covariance[np.ix_(S, H)])
+            m, C = m + step @ slope, C - covariance[np.ix_(H, S)] @ slope
+        for r, centre in zip(rows if H.size else (), m, strict=False):
             where = [cells(r, k) for k in H]
-            key = (tuple(m), *(c if callable(c) else tuple(c) for c in where))
+            key = (*centre, *pattern, *(c if callable(c) else tuple(c) for c in where))
             if key not in known:
-                known[key] = math.log(region_mass(m, C, where))
+                known[key] = math.log(region_mass(centre, C, where))
             total += known[key]
     return total
 

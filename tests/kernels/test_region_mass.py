@@ -210,6 +210,30 @@ def test_two_cells_between_inequalities(name, box):
     assert variance == 0.0
 
 
+@pytest.mark.xfail(strict=True, reason="the first of two bound cells is cut at 9 deviations")
+@pytest.mark.parametrize("limit", [12.0, 20.0, 30.0])
+def test_two_bound_cells_far_away(limit):
+    m, C = MEAN[:2], COVARIANCE[:2, :2]
+    for v in ([1.0, 0.0], [1.0, 1.0], [-0.3, 1.0]):
+        v = np.array(v)
+        level = v @ m + limit * math.sqrt(v @ C @ v)
+        value, _ = _log_likelihood([np.nan] * 2, {0: LINE, 1: LINE}, V=[v], b=[level], sign=[-1])
+        assert value == pytest.approx(stats.norm.logsf(limit), rel=1e-8)
+
+
+@pytest.mark.xfail(strict=True, reason="panels do not end where two inequalities meet")
+def test_a_wedge_of_two_cells_to_rounding():
+    # V y is a pair of normal values itself, in a quadrant.
+    V, b = np.array([[1.0, -1.0], [1.0, 1.0]]), np.array([0.2, 1.0])
+    m, C = V @ MEAN[:2], V @ COVARIANCE[:2, :2] @ V.T
+    s = np.sqrt(np.diag(C))
+    ref = naive.product_mass(
+        list(zip(m, s, strict=True)), C[0, 1] / s.prod(), [(-INF, b[0])], [(-INF, b[1])]
+    )
+    value, _ = _log_likelihood([np.nan] * 2, {0: LINE, 1: LINE}, V=V, b=b, sign=[1, 1])
+    assert value == pytest.approx(math.log(ref), abs=1e-9)
+
+
 def test_two_cells_with_probabilities():
     m, C = MEAN[:2], COVARIANCE[:2, :2]
     everywhere = (lambda x: -INF), (lambda x: INF)

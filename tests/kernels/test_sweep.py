@@ -394,9 +394,9 @@ def _statistics(Y, mean):
 def test_rows_of_the_truth_stay_rows_of_the_truth(name, truth):
     # Rows drawn from the truth have their hidden cells distributed as given what is seen. Sweeps at the
     # true parameters keep that distribution, whatever was seen: the change of a statistic of a row has
-    # mean 0. Rows are independent but for the direction of a slide, along which changes have mean 0
-    # too. So the average change is within 5 of its standard errors but for one time in 1.7 million; there
-    # are 12 statistics, 2 chains and 10 cases.
+    # mean 0. Rows are independent but for the direction of a slide, given which changes have mean 0
+    # too. So the average change is within 5 of its standard errors but for one time in 1.7 million;
+    # there are 12 statistics, 2 chains and 10 cases.
     rule = RULES[name]
     Y = truth.sample(ROWS, 77)
     shown = rule.seen(Y, 78)

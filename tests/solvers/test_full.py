@@ -1,5 +1,6 @@
 """What ``full`` finds, against maximum likelihood by brute force."""
 
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,8 +24,8 @@ class Case(NamedTuple):
     X: Any
     rule: Any
     cells: Any
-    options: dict = {}
-    statuses: tuple = (hs.Status.CONVERGED,)
+    options: Any = MappingProxyType({})
+    status: hs.Status = hs.Status.CONVERGED
 
 
 def _columns(truth, rule, pieces, seed=0, n=ROWS, **options):
@@ -120,7 +121,7 @@ def selection_on_an_index():
         X,
         rule,
         lambda r, k: [(BELOW, 3.6 - 2 * X[r, 0])],
-        statuses=(hs.Status.NO_GLOBAL_GUARANTEE,),
+        status=hs.Status.NO_GLOBAL_GUARANTEE,
     )
 
 
@@ -229,7 +230,7 @@ def test_estimate_and_errors_are_those_of_maximum_likelihood(make):
     fit = hs.fit(
         case.X, case.rule, "full", accuracy=0.03, most_sweeps=4000, random_state=0, **case.options
     )
-    assert fit.status in case.statuses
+    assert fit.status is case.status
     noise = pack(*fit.monte_carlo_errors)
     # Monte-Carlo errors are promised to be below 3 % of the statistical ones. Four of them, and a
     # hundredth of a standard error for the steps of the oracle's differences.
@@ -259,7 +260,9 @@ def test_answer_moves_with_the_units_of_columns(three, scale, shift):
     ref = hs.fit(X, rule, "full", random_state=0)
     moved = hs.DetectionLimits(lower=rule.lower * scale + shift, upper=rule.upper * scale + shift)
     # Values on a limit must stay on its side after rounding.
-    comp = hs.fit(np.clip(X * scale + shift, moved.lower, moved.upper), moved, "full", random_state=0)
+    comp = hs.fit(
+        np.clip(X * scale + shift, moved.lower, moved.upper), moved, "full", random_state=0
+    )
     # The sweeps are the same but for rounding: 1e-16, 1e-13 after a shift by a thousand standard
     # deviations, and a chain that is driven by the same uniforms forgets such differences. What is
     # left is their passage through matrices with condition numbers of a hundred.
@@ -272,7 +275,9 @@ def test_answer_moves_with_the_units_of_columns(three, scale, shift):
         ref.standard_errors.covariance * np.outer(scale, scale),
         rtol=1e-5,
     )
-    np.testing.assert_allclose(comp.monte_carlo_errors.mean, ref.monte_carlo_errors.mean * scale, rtol=1e-4)
+    np.testing.assert_allclose(
+        comp.monte_carlo_errors.mean, ref.monte_carlo_errors.mean * scale, rtol=1e-4
+    )
 
 
 def test_thresholds_move_with_their_units(three):
@@ -291,7 +296,7 @@ def test_thresholds_move_with_their_units(three):
 @pytest.mark.parametrize("rho", [0.5, 0.9])
 def test_monte_carlo_errors_are_what_repeated_fits_show(rho):
     truth = hs.Gaussian([0.0, 0.0], [[1.0, rho], [rho, 1.0]])
-    case = _columns(truth, hs.DetectionLimits(lower=0.5), [[(BELOW, 0.5)]] * 2)
+    case = _columns(truth, hs.DetectionLimits(lower=0.0), [[(BELOW, 0.0)]] * 2)
     ref, errors = _by_brute_force(case)
     gaps, noises = [], []
     for seed in range(8):
@@ -320,9 +325,14 @@ def test_order_of_columns_does_not_matter(three):
     back = np.argsort(order)
     noise = np.hypot(
         pack(*ref.monte_carlo_errors),
-        pack(comp.monte_carlo_errors.mean[back], comp.monte_carlo_errors.covariance[np.ix_(back, back)]),
+        pack(
+            comp.monte_carlo_errors.mean[back],
+            comp.monte_carlo_errors.covariance[np.ix_(back, back)],
+        ),
     )
-    gap = pack(ref.mean, ref.covariance) - pack(comp.mean[back], comp.covariance[np.ix_(back, back)])
+    gap = pack(ref.mean, ref.covariance) - pack(
+        comp.mean[back], comp.covariance[np.ix_(back, back)]
+    )
     # Columns are drawn in another order, so that the noise is another. Nine parameters: four of its
     # standard errors are exceeded once in 2 000 times, were they known exactly.
     assert np.abs(gap / noise).max() < 4.5
@@ -345,7 +355,11 @@ def test_threads_and_repetition_do_not_change_a_bit(monkeypatch, three):
     rule, X = _toy(three)
     rules = [
         (X, rule, {}),
-        (hs.simulate(three, r := hs.LinearThreshold.heckman(1, [1.0, 0.5, 0.0], 1.0), 200, 1), r, {}),
+        (
+            hs.simulate(three, r := hs.LinearThreshold.heckman(1, [1.0, 0.5, 0.0], 1.0), 200, 1),
+            r,
+            {},
+        ),
         (X, rule, {"covariance": "sparse"}),
     ]
     for data, model, options in rules:
@@ -368,15 +382,15 @@ def test_information_beyond_seen_values_is_used():
     rule = hs.DetectionLimits(lower=1.0)
     truth = hs.Gaussian([1.0, 1.0], [[1.0, 0.9], [0.9, 1.0]])
     errors = {"full": [], "truncation": []}
-    for seed in range(10):
-        X = hs.simulate(truth, rule, 2000, seed)
+    for seed in range(8):
+        X = hs.simulate(truth, rule, 1500, seed)
         for method in errors:
             fit = hs.fit(X, rule, method, random_state=0)
             errors[method].append(hs.metrics.mahalanobis_error(fit.mean, truth))
     full, truncation = (np.sqrt(np.mean(np.square(errors[m]))) for m in ("full", "truncation"))
-    # Complete data would give √(2/2000) = 0.03; issue 4 asks for 15 times fewer rows than truncation,
-    # so for √15 = 3.9 times less error. Ten pairs leave the ratio 20 %.
-    assert full < 0.045
+    # Complete data would give √(2/1500) = 0.037; issue 4 asks for 15 times fewer rows than truncation,
+    # so for √15 = 3.9 times less error. Eight pairs leave the ratio a quarter.
+    assert full < 0.06
     assert truncation > 3.0 * full
 
 

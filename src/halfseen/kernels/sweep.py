@@ -291,10 +291,10 @@ def _room(z, along, lower, upper, low, high):
 def slide(Y, Z, R, W, level, mean, P, index, cells, direction, uniforms):
     """Move the hidden cells of each row together along a direction, in place.
 
-    On the line z + tδ the density is normal, with precision δ'Pδ and mean −δ'Pz/δ'Pδ; t is drawn on the segment
-    around the current point that the cells' intervals and the inequalities leave. Where cells follow
-    each other closely, a sweep by itself moves them together in small steps only. Cells
-    known at nodes stay. ``index`` is the set of each cell, -1 where it is seen.
+    On the line z + tδ the density is normal, with precision δ'Pδ and mean −δ'Pz/δ'Pδ; t is drawn on
+    the segment around the current point that the cells' intervals and the inequalities leave. Where
+    cells follow each other closely, a sweep by itself moves them together in small steps only.
+    Cells known at nodes stay. ``index`` is the set of each cell, -1 where it is seen.
     """
     n, d = Z.shape
     delta, g = np.empty(d), np.empty(d)

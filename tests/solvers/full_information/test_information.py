@@ -246,17 +246,14 @@ FOUR = hs.Gaussian(
 )
 
 
-def _both(rule, n=2000):
-    Y, holes = _table(FOUR, rule, n)
-    args = Y, holes, FOUR.mean, FOUR.covariance
+def _both(rule, n=2000, truth=FOUR):
+    d = truth.dimension
+    Y, holes = _table(truth, rule, n)
+    args = Y, holes, truth.mean, truth.covariance
     with single_blas_thread():
         pairs = pair_errors(*args, 7, None)
-        whole = information(*args, np.eye(14), 8)
-    variances = whole.variances()
-    matrix = np.empty((4, 4))
-    i, j = np.tril_indices(4)
-    matrix[i, j] = matrix[j, i] = variances[4:]
-    return pairs, whole, variances[:4], matrix
+        whole = information(*args, np.eye(d + d * (d + 1) // 2), 8)
+    return pairs, whole, *unpack(whole.variances(), d)
 
 
 @pytest.mark.parametrize(
@@ -265,23 +262,29 @@ def _both(rule, n=2000):
     ids=["limits", "two sides"],
 )
 def test_pairs_agree_with_the_whole_information(rule):
-    pairs, whole, mean, covariance = _both(rule)
+    pairs, _, mean, covariance = _both(rule)
     # 10 %: what a pair neglects is of second order in the correlations, and the noise of 2·40 scores of
     # each of 2000 rows is 1 or 2 %.
     np.testing.assert_allclose(np.sqrt(pairs.mean), np.sqrt(mean), rtol=0.1)
     np.testing.assert_allclose(np.sqrt(pairs.covariance[0]), np.sqrt(covariance), rtol=0.1)
-    # Covariances of (σ_ij, σ_ii, σ_jj), as parts of their standard errors.
-    d, lower = 4, {}
-    for k, (i, j) in enumerate(zip(*np.tril_indices(4), strict=True)):
-        lower[i, j] = lower[j, i] = d + k
-    V = whole.covariance
-    for i in range(4):
-        for j in range(4):
-            a, b, c = lower[i, j], lower[i, i], lower[j, j]
-            found = [pairs.covariance[1], pairs.covariance[2], *pairs.variances]
-            for table, p, q in zip(found, (a, a, b, b, c), (b, c, b, c, c), strict=True):
-                size = np.sqrt(V[p, p] * V[q, q])
-                assert table[i, j] / size == pytest.approx(V[p, q] / size, abs=0.15), (i, j, p, q)
+
+
+def test_a_pair_of_two_columns_is_the_whole_information():
+    # Nothing is neglected, and column 0 loses much more than column 1.
+    pairs, whole, mean, covariance = _both(hs.DetectionLimits(lower=[0.5, -1.5]), 3000, TWO)
+    # The noise of both is 1 or 2 %.
+    np.testing.assert_allclose(pairs.mean, mean, rtol=0.06)
+    np.testing.assert_allclose(pairs.covariance[0], covariance, rtol=0.06)
+    # Covariances of the estimates of (σ_ij, σ_ii, σ_jj) among 2: Σ₀₀, 3: Σ₁₀, 4: Σ₁₁.
+    V = whole.covariance / np.sqrt(np.outer(whole.variances(), whole.variances()))
+    assert abs(V[3, 2] - V[3, 4]) > 0.1
+    found = [pairs.covariance[1], pairs.covariance[2], pairs.variances[1]]
+    for (i, j), (a, b) in {(1, 0): (4, 2), (0, 1): (2, 4)}.items():
+        for table, p, q in zip(found, (3, 3, a), (a, b, b), strict=True):
+            size = np.sqrt(whole.covariance[p, p] * whole.covariance[q, q])
+            assert table[i, j] / size == pytest.approx(V[p, q], abs=0.03), (i, j, p, q)
+        assert pairs.variances[0][i, j] == pytest.approx(whole.covariance[a, a], rel=0.06)
+        assert pairs.variances[2][i, j] == pytest.approx(whole.covariance[b, b], rel=0.06)
 
 
 def test_pairs_of_complete_rows_have_the_closed_form():

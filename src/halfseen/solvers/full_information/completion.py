@@ -83,7 +83,8 @@ class Draws(NamedTuple):
 def slide_factor(holes: Holes, P: Floats) -> Floats | None:
     """Return the Cholesky factor of the covariance where slides are of use, else None.
 
-    They are where some column is nearly a function of the others, or where inequalities bind cells together.
+    They are where some column is nearly a function of the others, or where inequalities bind cells
+    together.
     """
     S = np.linalg.inv(P)
     S = 0.5 * (S + S.T)

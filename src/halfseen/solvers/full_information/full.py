@@ -25,6 +25,7 @@ from halfseen.solvers.full_information.m_step import (
     MStep,
     Shrinkage,
     Sparse,
+    with_floor,
 )
 from halfseen.solvers.full_information.problem import Problem, read_problem
 from halfseen.solvers.full_information.sparse import choose_penalty
@@ -188,7 +189,7 @@ def choose_structure(
                 f"correlation must have shape ({d}, {d}) and ones on its diagonal; got shape "
                 f"{given.shape}."
             )
-        return KnownCorrelation(Gaussian(np.zeros(d), given).covariance)
+        return KnownCorrelation(with_floor(Gaussian(np.zeros(d), given).covariance))
     name = covariance if isinstance(covariance, str) else None
     if shrinkage is not None:
         if name != "shrinkage":

@@ -21,6 +21,7 @@ Floats = NDArray[np.float64]
 # Smallest eigenvalue of a correlation matrix. The information about a covariance has the square of its
 # condition, and must still be invertible.
 SMALLEST_EIGENVALUE = 1e-6
+SMALLEST_VARIANCE, LARGEST_VARIANCE = 1e-10, 1e10
 # Coordinate steps for the scales of a known correlation, and when they are close enough.
 MOST_STEPS, CLOSE_ENOUGH = 500, 1e-12
 # The graphical lasso: floor of its input's eigenvalues, dual gap, precision of its inner problems, and
@@ -93,7 +94,7 @@ class Diagonal:
 
     def solve(self, S: Floats, rows: int) -> Floats:
         """Keep the variances."""
-        return np.diag(np.diag(S))
+        return with_floor(np.diag(np.diag(S)))
 
     def basis(self, covariance: Floats) -> Floats:
         """Each variance moves on its own."""
@@ -116,6 +117,7 @@ class KnownCorrelation:
         With w = 1/s the function to be minimised is w'(R⁻¹∘S)w − 2Σ log w, which is convex; each
         coordinate has its minimum at the positive root of a quadratic.
         """
+        S = with_floor(S)
         A = np.linalg.inv(self.correlation) * S
         w = 1.0 / np.sqrt(np.diag(S))
         for _ in range(MOST_STEPS):
@@ -222,8 +224,18 @@ def correlation_of(S: Floats) -> Floats:
 
 
 def with_floor(S: Floats, floor: float = SMALLEST_EIGENVALUE) -> Floats:
-    """Return the nearest covariance whose correlations have eigenvalues of at least ``floor``."""
+    """Return the nearest covariance whose correlations have eigenvalues of at least ``floor``.
+
+    Variances stay within bounds too, in units of the seen values: rows that were drawn anew may hide all
+    of a column.
+    """
     S = 0.5 * (S + S.T)
+    variance = np.diag(S)
+    bounded = np.clip(variance, SMALLEST_VARIANCE, LARGEST_VARIANCE)
+    if not np.array_equal(bounded, variance):
+        ratio = np.sqrt(bounded / np.where(variance > 0.0, variance, bounded))
+        S = S * np.outer(ratio, ratio)
+        np.fill_diagonal(S, bounded)
     scale = np.sqrt(np.diag(S))
     R = S / np.outer(scale, scale)
     try:
