@@ -36,6 +36,8 @@ LOOK_EVERY, FEWEST_LOOKS = 2, 2
 # The start counts as forgotten when parameters change, from one look to the next, by less than this
 # share of their standard errors in complete data, or when the change no longer falls by this factor.
 SMALL_DRIFT, STILL_FALLING = 0.05, 0.7
+# Where a climb follows, which covers what is left of the way, a larger change will do.
+CLIMBABLE_DRIFT = 0.2
 
 
 class Climb(NamedTuple):
@@ -183,7 +185,8 @@ class StochasticEM:
         if len(state.looks) < FEWEST_LOOKS:
             return
         before, drift = state.looks[-2:]
-        if drift < SMALL_DRIFT or drift > STILL_FALLING * before:
+        small = CLIMBABLE_DRIFT if self._can_climb(state) else SMALL_DRIFT
+        if drift < small or drift > STILL_FALLING * before:
             state.information = self._information(state)
             state.phase = "averaging" if state.information is None else "climbing"
 
@@ -248,11 +251,15 @@ class StochasticEM:
                 # A noisier average would only add its noise to the parameters.
                 self._move(state, averages.mean())
 
+    def _can_climb(self, state: State) -> bool:
+        """Whether the information is to be estimated, and steps can be stretched by it."""
+        structure = self.m_step.structure
+        if not self.with_information or structure.regularised or not structure.linear:
+            return False
+        return 0 < self.m_step.count(state.mean.size) <= MOST_PARAMETERS
+
     def _information(self, state: State) -> Information | None:
-        count = self.m_step.count(state.mean.size)
-        if not self.with_information or self.m_step.structure.regularised:
-            return None
-        if not 0 < count <= MOST_PARAMETERS or not self.m_step.structure.linear:
+        if not self._can_climb(state):
             return None
         return information(
             self.rows.Y,
