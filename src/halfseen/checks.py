@@ -30,6 +30,14 @@ def positive_number(name: str, value: Any) -> float:
     return float(value)
 
 
+def share(name: str, value: Any, example: str = "0.95") -> float:
+    """Return a number strictly between 0 and 1."""
+    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not number or not 0.0 < float(value) < 1.0:
+        raise InputError(f"{name} must lie between 0 and 1, such as {example}; got {value!r}.")
+    return float(value)
+
+
 def finite_vector(name: str, value: Any, size: int | None = None) -> NDArray[np.float64]:
     """Return a vector of finite numbers, of a given size where one is given."""
     try:

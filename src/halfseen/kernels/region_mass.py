@@ -17,8 +17,8 @@ from halfseen.kernels.sweep import NEGLIGIBLE
 from halfseen.kernels.univariate import draw, log_mass
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
-# Panels of 24 nodes over the 18 standard deviations that hold all mass, for two bound cells.
-PANELS = 40
+# For two bound cells: width of panels of 24 nodes, and how far out the mass is looked for.
+PANEL, FARTHEST = 0.45, 1e3
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -149,47 +149,123 @@ def _sampled(m, L, sets, bound, T, c, stages, cells, points, shifts):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _two_bound(m, L, sets, T, c, stages, cells):
-    # Two cells: quadrature over the first, closed form over the second.
-    eps = np.empty(2)
-    low0, high0 = _chord_at(0, eps, T, c, stages)
-    low0, high0 = max(low0, -NEGLIGIBLE), min(high0, NEGLIGIBLE)
+    # Two cells: quadrature over the first, closed form over the second, for each pair of pieces.
+    low0, high0 = _chord_at(0, np.empty(2), T, c, stages)
     lower, upper, node, weight = _sets_of(cells, sets[0])
     total = -math.inf
-    if node.size > 0:
+    lines = _lines(T, c, stages)
+    below, above, points, chance = _sets_of(cells, sets[1])
+    for q in range(max(1, below.size)):
+        if below.size > 0:
+            # The piece of the second cell as two more lines: l <= m₁ + L₁₀ z + L₁₁ e <= u.
+            lines[-2] = -L[1, 0], -L[1, 1], m[1] - below[q]
+            lines[-1] = L[1, 0], L[1, 1], above[q] - m[1]
         for k in range(node.size):
             z = (node[k] - m[0]) / L[0, 0]
             if weight[k] > 0.0 and low0 < z < high0:
-                log_weight = math.log(weight[k] / L[0, 0])
-                total = _log_add(
-                    total, log_weight + _second(z, m, L, sets, T, c, stages, cells, eps)
-                )
-        return total
-    for p in range(lower.size):
-        start = max(low0, (lower[p] - m[0]) / L[0, 0])
-        stop = min(high0, (upper[p] - m[0]) / L[0, 0])
-        if not start < stop:
-            continue
-        width = (stop - start) / PANELS
-        for panel in range(PANELS):
-            for k in range(NODES_24.size):
-                z = start + width * (panel + NODES_24[k])
-                log_weight = math.log(WEIGHTS_24[k] * width)
-                total = _log_add(
-                    total, log_weight + _second(z, m, L, sets, T, c, stages, cells, eps)
-                )
+                inner = _log_slice(z, lines, m, L, points, chance)
+                total = _log_add(total, math.log(weight[k] / L[0, 0]) + inner)
+        for p in range(lower.size):
+            start = max(low0, (lower[p] - m[0]) / L[0, 0])
+            stop = min(high0, (upper[p] - m[0]) / L[0, 0])
+            total = _log_add(total, _log_outer(start, stop, lines, m, L, points, chance))
     return total
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _second(z, m, L, sets, T, c, stages, cells, eps):
-    eps[0] = z
-    low, high = _chord_at(1, eps, T, c, stages)
-    centre = m[1] + L[1, 0] * z
-    lower, upper, node, weight = _sets_of(cells, sets[1])
-    mass = set_log_mass(
-        centre, L[1, 1], centre + L[1, 1] * low, centre + L[1, 1] * high, lower, upper, node, weight
-    )
+def _lines(T, c, stages):
+    # Inequalities a z + b e <= h that involve the second coordinate: rows (a, b, h), and room for two.
+    count = 0
+    for i in range(c.size):
+        count += stages[i] == 1
+    out = np.zeros((count + 2, 3))
+    out[:, 2] = math.inf
+    k = 0
+    for i in range(c.size):
+        if stages[i] == 1:
+            out[k] = T[i, 0], T[i, 1], c[i]
+            k += 1
+    return out
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _log_slice(z, lines, m, L, points, chance):
+    # Log of the density of the first coordinate times the mass that is left to the second.
+    low, high = -math.inf, math.inf
+    for i in range(len(lines)):
+        if lines[i, 1] > 0.0:
+            high = min(high, (lines[i, 2] - lines[i, 0] * z) / lines[i, 1])
+        elif lines[i, 1] < 0.0:
+            low = max(low, (lines[i, 2] - lines[i, 0] * z) / lines[i, 1])
+    if points.size == 0:
+        mass = log_mass(low, high)
+    else:
+        s, centre, none = L[1, 1], m[1] + L[1, 0] * z, points[:0]
+        mass = set_log_mass(
+            centre, s, centre + s * low, centre + s * high, none, none, points, chance
+        )
     return mass - 0.5 * z * z - HALF_LOG_TWO_PI
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _log_outer(start, stop, lines, m, L, points, chance):
+    # Quadrature over the first coordinate, on panels that end where two lines cross: the mass of the
+    # slice has a kink there. That of a convex slice is log-concave in z, so that the integrand falls
+    # from its peak at least as fast as a normal density: nine units on both sides hold all.
+    cuts = np.empty(len(lines) * (len(lines) - 1) // 2 + 2)
+    count = 0
+    for i in range(len(lines)):
+        for j in range(i):
+            b, d = lines[i, 1], lines[j, 1]
+            slope = lines[i, 0] / b - lines[j, 0] / d if b != 0.0 and d != 0.0 else 0.0
+            gap = lines[i, 2] / b - lines[j, 2] / d if b != 0.0 and d != 0.0 else 0.0
+            if slope != 0.0 and abs(gap) < math.inf:
+                z = gap / slope
+                cuts[count] = z
+                count += 1
+                # Where one bounds from above and the other from below, there is room on one side only.
+                if b * d < 0.0:
+                    if (b > 0.0) == (slope > 0.0):
+                        stop = min(stop, z)
+                    else:
+                        start = max(start, z)
+    if not start < stop:
+        return -math.inf
+    peak = min(max(0.0, start), stop)
+    if points.size == 0:
+        peak = _peak(max(start, -FARTHEST), min(stop, FARTHEST), lines, m, L, points, chance)
+    start, stop = max(start, peak - NEGLIGIBLE), min(stop, peak + NEGLIGIBLE)
+    cuts[count], cuts[count + 1] = start, stop
+    ends = np.sort(np.minimum(np.maximum(cuts[: count + 2], start), stop))
+    total = -math.inf
+    for i in range(ends.size - 1):
+        panels = math.ceil((ends[i + 1] - ends[i]) / PANEL)
+        for panel in range(panels):
+            width = (ends[i + 1] - ends[i]) / panels
+            for k in range(NODES_24.size):
+                z = ends[i] + width * (panel + NODES_24[k])
+                inner = _log_slice(z, lines, m, L, points, chance)
+                total = _log_add(total, math.log(WEIGHTS_24[k] * width) + inner)
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _peak(low, high, lines, m, L, points, chance):
+    # Golden-section search; the integrand is log-concave.
+    golden = 0.5 * (math.sqrt(5.0) - 1.0)
+    left, right = high - golden * (high - low), low + golden * (high - low)
+    at_left = _log_slice(left, lines, m, L, points, chance)
+    at_right = _log_slice(right, lines, m, L, points, chance)
+    for _ in range(60):
+        if at_left < at_right:
+            low, left, at_left = left, right, at_right
+            right = low + golden * (high - low)
+            at_right = _log_slice(right, lines, m, L, points, chance)
+        else:
+            high, right, at_right = right, left, at_left
+            left = high - golden * (high - low)
+            at_left = _log_slice(left, lines, m, L, points, chance)
+    return 0.5 * (low + high)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -248,10 +324,8 @@ def row_log_mass(m, C, sets, A, c, boxed, cells, points, shifts):
             padded = np.zeros((T.shape[0], h))
             padded[:, : T.shape[1]] = T
             T = padded
+    # Inequalities in which no hidden cell takes part are settled nowhere: ``check`` has judged them.
     stages = _last_used(T)
-    for i in range(level.size):
-        if stages[i] < 0 and level[i] < -1e-9:
-            return -math.inf, 0.0
     if h == 1:
         low, high = _chord_at(0, np.empty(1), T, level, stages)
         lower, upper, node, weight = _sets_of(cells, sets[0])

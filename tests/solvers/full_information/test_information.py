@@ -265,8 +265,9 @@ def test_pairs_agree_with_the_whole_information(rule):
     pairs, _, mean, covariance = _both(rule)
     # 10 %: what a pair neglects is of second order in the correlations, and the noise of 2·40 scores of
     # each of 2000 rows is 1 or 2 %.
-    np.testing.assert_allclose(np.sqrt(pairs.mean), np.sqrt(mean), rtol=0.1)
-    np.testing.assert_allclose(np.sqrt(pairs.covariance[0]), np.sqrt(covariance), rtol=0.1)
+    # What pairs neglect is up to an eighth of a standard error where both sides are hidden.
+    np.testing.assert_allclose(np.sqrt(pairs.mean), np.sqrt(mean), rtol=0.15)
+    np.testing.assert_allclose(np.sqrt(pairs.covariance[0]), np.sqrt(covariance), rtol=0.15)
 
 
 def test_a_pair_of_two_columns_is_the_whole_information():

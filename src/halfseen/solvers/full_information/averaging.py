@@ -80,8 +80,8 @@ class Averages:
             variance = (count * own + COMMON_BATCHES * common) / (count + COMMON_BATCHES)
             if common > 0.0:
                 rho = (part[1:] * part[:-1]).sum() / (part * part).sum()
-                # Marriott and Pope (1954): the estimate is low by (1 + 3ρ)/count.
-                rho = np.clip(rho + (1.0 + 3.0 * rho) / count, 0.0, LARGEST_AUTOCORRELATION)
+                # Low by (1 + 4ρ)/count: Marriott and Pope (1954), with one product less than squares.
+                rho = np.clip(rho + (1.0 + 4.0 * rho) / count, 0.0, LARGEST_AUTOCORRELATION)
                 variance = variance * (1.0 + rho) / (1.0 - rho)
             out[group] = np.sqrt(variance / count)
         return out * scale

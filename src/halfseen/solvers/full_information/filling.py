@@ -17,6 +17,9 @@ from halfseen.solvers.full_information.completion import Completion
 
 Floats = NDArray[np.float64]
 
+# Number of the chain whose random numbers fill the cells, beyond those of all chains that sweep them.
+FILLING = 2**31
+
 
 def fill(
     Y: Floats,
@@ -35,7 +38,7 @@ def fill(
     """
     np.copyto(Y, mean, where=holes.index != SEEN)
     boxes = replace(holes, inequalities=None, sets=_end_pieces(holes.sets, chain))
-    Completion(Y, boxes, seed, chain, n_jobs).sweep(mean, np.diag(deviations**-2.0))
+    Completion(Y, boxes, seed, FILLING + chain, n_jobs).sweep(mean, np.diag(deviations**-2.0))
     if holes.inequalities is not None:
         _make_feasible(Y, holes, names)
 

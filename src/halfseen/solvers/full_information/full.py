@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import replace
 from typing import Any
 
@@ -135,6 +136,15 @@ def full(
     with single_blas_thread():
         if start is None:
             first = start_from(X, problem, n_jobs)
+        elif not isinstance(start, Gaussian):
+            raise InputError(
+                f"start must be a Gaussian, such as that of another fit; got {start!r}."
+            )
+        elif start.dimension != problem.shape[1]:
+            raise InputError(
+                f"start must be a Gaussian of {problem.shape[1]} columns, as the data have; got "
+                f"{start.dimension}."
+            )
         else:
             first = problem.from_units(start.mean, start.covariance)
         first = m_step.admit(*first)
@@ -183,7 +193,12 @@ def choose_structure(
     if correlation is not None:
         if covariance is not None:
             raise InputError("give covariance= or correlation=, not both.")
-        given = np.asarray(correlation, dtype=float)
+        try:
+            given = np.asarray(correlation, dtype=float)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"correlation must be an array of numbers; got {correlation!r}."
+            ) from None
         if given.shape != (d, d) or not np.allclose(np.diag(given), 1.0, atol=1e-8):
             raise InputError(
                 f"correlation must have shape ({d}, {d}) and ones on its diagonal; got shape "
@@ -194,7 +209,8 @@ def choose_structure(
     if shrinkage is not None:
         if name != "shrinkage":
             raise InputError('shrinkage= is the share for covariance="shrinkage"; say both.')
-        if isinstance(shrinkage, bool) or not 0.0 <= shrinkage <= 1.0:
+        number = isinstance(shrinkage, numbers.Real) and not isinstance(shrinkage, bool)
+        if not number or not 0.0 <= shrinkage <= 1.0:
             raise InputError(f"shrinkage must lie between 0 and 1; got {shrinkage!r}.")
     if penalty is not None and name != "sparse":
         raise InputError('penalty= is for covariance="sparse"; say both.')

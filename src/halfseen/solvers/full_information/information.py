@@ -30,8 +30,10 @@ from halfseen.solvers.full_information.m_step import pack
 
 Floats = NDArray[np.float64]
 
-# Sweeps in which two chains that start at the same rows become independent, and sweeps averaged.
-FORGET, AVERAGE = 10, 40
+# Sweeps averaged for each chain: between these, as many as keep the number of scores below that.
+FEWEST_SWEEPS, MOST_SWEEPS, MOST_SCORES = 40, 400, 2**23
+# Share of them that two chains which start at the same rows are given to become independent.
+FORGET = 0.25
 # Rows whose scores are looked at, at most: the share of information that is missing is an average.
 MOST_ROWS = 4096
 # Parameters for which the whole matrix is computed; beyond, parameters of each pair of columns alone.
@@ -110,28 +112,29 @@ def missing_information(
     basis: Floats | None,
     seed: int,
     n_jobs: int | None,
-    average: int = AVERAGE,
 ) -> Floats:
     """Σ_rows Var(score | what is seen), over some rows whose hidden cells are filled in ``Y``."""
     step = max(1, block_rows(Y.shape[1]) // 4)
     factor = slide_factor(holes, P)
+    size = len(P) + len(P) * (len(P) + 1) // 2 if basis is None else basis.shape[1]
+    average = int(np.clip(MOST_SCORES // max(1, len(Y) * size), FEWEST_SWEEPS, MOST_SWEEPS))
+    forget = int(FORGET * average)
 
     def work(start: int) -> Floats:
         rows = slice(start, min(start + step, len(Y)))
         block = make_block(holes, rows)
-        size = len(P) + len(P) * (len(P) + 1) // 2 if basis is None else basis.shape[1]
         square, sums = np.zeros((size, size)), []
         for chain in (0, 1):
             rng = keyed_generator(seed, Purpose.INFORMATION, chain, start)
             part = Y[rows].copy()
             total = np.zeros((len(part), size))
-            for k in range(FORGET + average):
+            for k in range(forget + average):
                 Z = part - mean
                 draws = Draws.make(block, rng, factor)
                 R = sweep_block(
                     part, Z, Z.copy(), np.zeros(len(P)), block, mean, P, draws, bool(k % 2)
                 )
-                if k >= FORGET:
+                if k >= forget:
                     scores = row_scores(R, P, basis)
                     square += scores.T @ scores
                     total += scores

@@ -12,7 +12,12 @@ from halfseen.gaussian import Gaussian
 from halfseen.missingness.holes import SEEN
 from halfseen.solvers.full_information.completion import Completion
 from halfseen.solvers.full_information.filling import fill
-from halfseen.solvers.full_information.information import MOST_PARAMETERS, information, spread_rows
+from halfseen.solvers.full_information.information import (
+    MOST_PARAMETERS,
+    Information,
+    information,
+    spread_rows,
+)
 from halfseen.solvers.full_information.m_step import (
     SMALLEST_EIGENVALUE,
     MStep,
@@ -28,6 +33,7 @@ from halfseen.solvers.full_information.stochastic_em import (
     State,
     StochasticEM,
     complete_errors,
+    root_mean_square,
 )
 from halfseen.solvers.inference.likelihood import log_likelihood
 from halfseen.solvers.inference.uncertainty import StandardErrors, correlation_errors
@@ -45,6 +51,8 @@ CHAIN_GAP = 1.0
 HARDLY_KNOWN = 0.97
 # Columns with a correlation beyond this are told apart by rounding alone.
 AS_GOOD_AS_EQUAL = 1.0 - 1e-5
+# Share of missing information beyond which the likelihood is not quadratic over a standard error.
+MUCH_MISSING = 0.9
 # Standard errors so many times those of complete data are named.
 MUCH_LARGER = 4.0
 
@@ -167,8 +175,10 @@ def learn(
         covariance_structure=structure.name,
     )
     precision = None
-    if isinstance(structure, Sparse) and last.state.averages is not None:
-        expected = last.state.averages.moments()
+    if isinstance(structure, Sparse):
+        averages = last.state.averages
+        expected = averages.moments() if averages and averages.batches else last.state.moments
+        assert expected is not None
         precision = graphical_lasso(expected.about(mean), structure.penalty)[1]
         precision = precision / np.outer(problem.scale, problem.scale)
         history["penalty"] = structure.penalty
@@ -211,7 +221,7 @@ def _standard_errors(
     basis = m_step.basis(estimate[1])
     if basis.shape[1] <= MOST_PARAMETERS:
         found = state.information
-        if found is None or state.moved(*estimate) > NEW_INFORMATION:
+        if found is None or state.moved(*estimate) > _allowed_move(found):
             found = information(
                 problem.Y, problem.holes, *estimate, basis, settings.seed, settings.n_jobs
             )
@@ -231,15 +241,31 @@ def _standard_errors(
     )
 
 
+def _allowed_move(found: Information) -> float:
+    """How far, in standard errors, parameters may have moved since the information was estimated.
+
+    Where much of it is missing, the likelihood is far from quadratic.
+    """
+    return NEW_INFORMATION if found.missing[-1] < MUCH_MISSING else 0.1 * NEW_INFORMATION
+
+
 def _monte_carlo_errors(problem: Problem, chains: list[Chain]) -> MonteCarloErrors:
+    """Return the errors of the average over chains.
+
+    Where two chains differ by more than their errors say, these were too small, and are raised.
+    """
     d = problem.shape[1]
     errors = np.sqrt(np.mean([c.errors**2 for c in chains], axis=0) / len(chains))
+    if len(chains) == 2:
+        gap = 0.5 * (chains[0].parameters - chains[1].parameters)
+        known = errors > 0.0
+        if known.any():
+            errors = errors * max(1.0, root_mean_square(gap[known] / errors[known]))
     i, j = np.tril_indices(d)
     matrix = np.empty((d, d))
     matrix[i, j] = matrix[j, i] = errors[d:]
-    return MonteCarloErrors(
-        errors[:d] * problem.scale, matrix * np.outer(problem.scale, problem.scale)
-    )
+    s = problem.scale
+    return MonteCarloErrors(errors[:d] * s, matrix * np.outer(s, s))
 
 
 def _notes(

@@ -201,6 +201,8 @@ def graphical_lasso(S: Floats, penalty: float) -> tuple[Floats, Floats]:
     from sklearn.covariance import graphical_lasso as solve
 
     scale = np.sqrt(np.diag(S))
+    if len(S) == 1:
+        return S, 1.0 / S
     # A singular matrix of moments is as good, but the solver divides by its eigenvalues.
     R = with_floor(correlation_of(S), LASSO_FLOOR)
     with warnings.catch_warnings(), np.errstate(all="ignore"):

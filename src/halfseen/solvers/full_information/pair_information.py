@@ -22,15 +22,12 @@ from halfseen.solvers.full_information.completion import (
     slide_factor,
     sweep_block,
 )
-from halfseen.solvers.full_information.information import (
-    AVERAGE,
-    FORGET,
-    LARGEST_SHARE,
-    spread_rows,
-)
+from halfseen.solvers.full_information.information import LARGEST_SHARE, spread_rows
 
 Floats = NDArray[np.float64]
 
+# Sweeps in which two chains that start at the same rows become independent, and sweeps averaged.
+FORGET, AVERAGE = 10, 40
 # Products of cells looked at in all: rows times squared columns.
 MOST_PRODUCTS = 2**24
 # Rows of a block, whose products of all pairs are held at once.

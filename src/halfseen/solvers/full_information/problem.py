@@ -110,6 +110,8 @@ def read_problem(
         raise InputError(
             f"missingness must be a rule such as DetectionLimits(...); got {missingness!r}."
         )
+    if isinstance(X, PairMoments):
+        raise InputError("full needs the rows themselves, but moments were passed.")
     if isinstance(missingness, Truncation):
         raise InputError(
             "full needs to know of every row, but under Truncation rows that are not shown are not "
@@ -239,6 +241,11 @@ def _units_of_intervals(data: IntervalData) -> tuple[Floats, Floats]:
                 f"column {data.names[j]} has {distinct.size} distinct value"
                 f"{'' if distinct.size == 1 else 's'} or limits in {len(data)} rows; at least 2 are "
                 "needed to learn a mean and a variance. Leave the column out or add rows."
+            )
+        if data.lower[:, j].max() <= data.upper[:, j].min():
+            raise NotIdentifiedError(
+                f"column {data.names[j]} could be the same value in all of its {len(data)} rows, so "
+                "nothing says that it varies. Leave the column out or add rows."
             )
         centre[j], scale[j] = known.mean(), known.std()
     check_spreads(data.names, centre, scale)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from halfseen.checks import whole_number
+from halfseen.checks import share, whole_number
 from halfseen.errors import InputError
 from halfseen.parallel import single_blas_thread
 from halfseen.seeds import Purpose, RandomState, keyed_generator, seed_of
@@ -57,8 +57,7 @@ class Bootstrap:
 
     def interval(self, of: str = "mean", level: float = 0.95) -> Limits:
         """Percentile interval of "mean", "covariance", "correlation" or "statistic"."""
-        if not 0.0 < level < 1.0:
-            raise InputError(f"level must lie between 0 and 1, such as 0.95; got {level!r}.")
+        level = share("level", level)
         tail = 0.5 * (1.0 - level)
         low, high = np.quantile(self._values(of), [tail, 1.0 - tail], axis=0)
         return Limits(low, high)

@@ -35,6 +35,8 @@ Floats = NDArray[np.float64]
 # Sweeps that are averaged for conditional means; the noise left is a tenth of a cell's own spread
 # or less.
 SWEEPS = 100
+# Along hardly determined directions a drawn variance changes by a factor of at most exp(4).
+LARGEST_MOVE = 4.0
 # Sweeps that are made before values are used, so that they do not remember where they were filled in.
 FORGET = 20
 
@@ -52,7 +54,9 @@ def read_source(
         return read_problem(
             source.X, source.missingness, source.missing_at_random, source.n_jobs, units
         )
-    rule = missingness if missingness is not None or source is None else source.missingness
+    rule = missingness
+    if rule is None and source is not None and not isinstance(X, IntervalData):
+        rule = source.missingness
     problem = read_problem(X, rule, missing_at_random, None, units)
     if problem.shape[1] != g.dimension:
         raise InputError(f"the fit has {g.dimension} columns, but X has {problem.shape[1]}.")
@@ -184,8 +188,11 @@ def parameter_draws(fit: Fit, m: int, seed: int) -> list[Gaussian]:
     errors = fit.uncertainty
     if errors is None or errors.parameters is None:
         return [found.gaussian for found in refits(fit, m, "rows", seed)]
-    values, vectors = np.linalg.eigh(errors.parameters)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    # On unit scale, so that units do not matter.
+    scale = np.sqrt(np.diag(errors.parameters))
+    safe = np.where(scale > 0.0, scale, 1.0)
+    values, vectors = np.linalg.eigh(errors.parameters / np.outer(safe, safe))
+    root = scale[:, None] * vectors * np.sqrt(np.maximum(values, 0.0))
     rng = keyed_generator(seed, Purpose.IMPUTATION)
     return [_moved(fit.gaussian, root @ rng.standard_normal(values.size)) for _ in range(m)]
 
@@ -203,5 +210,5 @@ def _moved(g: Gaussian, move: Floats) -> Gaussian:
     L = g.cholesky
     inner = np.linalg.solve(L, np.linalg.solve(L, change).T)
     values, vectors = np.linalg.eigh(0.5 * (inner + inner.T))
-    root = L @ (vectors * np.exp(0.5 * np.clip(values, -20.0, 20.0)))
+    root = L @ (vectors * np.exp(0.5 * np.clip(values, -LARGEST_MOVE, LARGEST_MOVE)))
     return Gaussian(g.mean + move[:d], root @ root.T)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
+from halfseen.checks import positive_number, share
 from halfseen.errors import InputError
 from halfseen.solvers.inference.uncertainty import Limits
 
@@ -35,8 +36,7 @@ class Pooled:
 
     def interval(self, level: float = 0.95) -> Limits:
         """Confidence interval, from the t distribution."""
-        if not 0.0 < level < 1.0:
-            raise InputError(f"level must lie between 0 and 1, such as 0.95; got {level!r}.")
+        level = share("level", level)
         q = stdtrit(self.degrees_of_freedom, 0.5 + 0.5 * level)
         return Limits(
             self.estimate - q * self.standard_error, self.estimate + q * self.standard_error
@@ -83,17 +83,18 @@ def pool(
     m = len(Q)
     if m < 2:
         raise InputError(f"at least 2 completed tables are needed; got {m}.")
+    if not np.isfinite(Q).all():
+        raise InputError("estimates must be finite; got NaN or infinity.")
     if not (U >= 0.0).all():
         raise InputError("variances must be at least 0, and not NaN.")
     within, between = U.mean(axis=0), Q.var(axis=0, ddof=1)
     total = within + (1.0 + 1.0 / m) * between
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(total > 0.0, (1.0 + 1.0 / m) * between / total, 0.0)
-        old = (m - 1) / share**2
-        if degrees_of_freedom is None:
-            freedom = old
-        else:
-            v = float(degrees_of_freedom)
-            observed = (v + 1.0) / (v + 3.0) * v * (1.0 - share)
-            freedom = 1.0 / (1.0 / old + 1.0 / observed)
-    return Pooled(Q.mean(axis=0), np.sqrt(total), np.asarray(freedom), np.asarray(share))
+        missing = np.where(total > 0.0, (1.0 + 1.0 / m) * between / total, 0.0)
+        freedom = (m - 1) / missing**2
+        if degrees_of_freedom is not None:
+            v = positive_number("degrees_of_freedom", degrees_of_freedom)
+            observed = (v + 1.0) / (v + 3.0) * v * (1.0 - missing)
+            # Where all variance is between tables, the tables alone say how much there is.
+            freedom = np.where(observed > 0.0, 1.0 / (1.0 / freedom + 1.0 / observed), freedom)
+    return Pooled(Q.mean(axis=0), np.sqrt(total), np.asarray(freedom), np.asarray(missing))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
+from halfseen.checks import share
 from halfseen.errors import InputError
 from halfseen.gaussian import Gaussian
 
@@ -159,8 +160,7 @@ class StandardErrors:
 
     def intervals(self, level: float = 0.95) -> Intervals:
         """Confidence intervals for every parameter."""
-        if not isinstance(level, float | int | np.floating) or not 0.0 < level < 1.0:
-            raise InputError(f"level must lie between 0 and 1, such as 0.95; got {level!r}.")
+        level = share("level", level)
         q = float(ndtri(0.5 + 0.5 * level))
         g = self.gaussian
         # log σ² ± q se(σ²)/σ²
@@ -178,7 +178,7 @@ class StandardErrors:
         np.fill_diagonal(lower, 1.0)
         np.fill_diagonal(upper, 1.0)
         return Intervals(
-            float(level),
+            level,
             Limits(g.mean - q * self.mean, g.mean + q * self.mean),
             Limits(np.sqrt(variance / ratio), np.sqrt(variance * ratio)),
             Limits(low, high),
