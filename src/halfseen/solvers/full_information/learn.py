@@ -14,7 +14,6 @@ from halfseen.solvers.full_information.completion import Completion
 from halfseen.solvers.full_information.filling import fill
 from halfseen.solvers.full_information.information import (
     MOST_PARAMETERS,
-    Information,
     information,
     spread_rows,
 )
@@ -29,7 +28,6 @@ from halfseen.solvers.full_information.pair_information import pair_errors
 from halfseen.solvers.full_information.problem import Problem
 from halfseen.solvers.full_information.starts import other_starts
 from halfseen.solvers.full_information.stochastic_em import (
-    NEW_INFORMATION,
     State,
     StochasticEM,
     complete_errors,
@@ -51,8 +49,9 @@ CHAIN_GAP = 1.0
 HARDLY_KNOWN = 0.97
 # Columns with a correlation beyond this are told apart by rounding alone.
 AS_GOOD_AS_EQUAL = 1.0 - 1e-5
-# Share of missing information beyond which the likelihood is not quadratic over a standard error.
-MUCH_MISSING = 0.9
+# How far parameters may have moved since the information was estimated, in standard errors (root mean
+# square).
+ALLOWED_MOVE = 0.25
 # Standard errors so many times those of complete data are named.
 MUCH_LARGER = 4.0
 
@@ -221,7 +220,7 @@ def _standard_errors(
     basis = m_step.basis(estimate[1])
     if basis.shape[1] <= MOST_PARAMETERS:
         found = state.information
-        if found is None or state.moved(*estimate) > _allowed_move(found):
+        if found is None or state.moved(*estimate) > ALLOWED_MOVE:
             found = information(
                 problem.Y, problem.holes, *estimate, basis, settings.seed, settings.n_jobs
             )
@@ -239,14 +238,6 @@ def _standard_errors(
     return StandardErrors(
         *errors, correlation_errors(gaussian, pairs.covariance, pairs.variances), None, gaussian
     )
-
-
-def _allowed_move(found: Information) -> float:
-    """How far, in standard errors, parameters may have moved since the information was estimated.
-
-    Where much of it is missing, the likelihood is far from quadratic.
-    """
-    return NEW_INFORMATION if found.missing[-1] < MUCH_MISSING else 0.1 * NEW_INFORMATION
 
 
 def _monte_carlo_errors(problem: Problem, chains: list[Chain]) -> MonteCarloErrors:
