@@ -136,7 +136,7 @@ def coverage_rows(title: str, inside: list) -> Iterator[Row]:
 def coverage_under_threshold(quick: bool) -> Iterator[Row]:
     truth, rule = threshold_problem()
     inside = []
-    for seed in range(10 if quick else 100):
+    for seed in range(10 if quick else 60):
         X = hs.simulate(truth, rule, N, seed)
         inside.append(covered(hs.fit(X, rule, random_state=seed), truth))
     yield from coverage_rows("linear threshold, Σ unknown, d = 10, n = 2 000", inside)
@@ -217,7 +217,7 @@ def threshold_unknown_covariance(quick: bool) -> Iterator[Row]:
     means, covariances = [], []
     for n in sizes:
         runs = []
-        for seed in range(4 if quick else 20):
+        for seed in range(4 if quick else 12):
             X, Y = hs.simulate(truth, rule, n, seed, return_complete=True)
             fit = hs.fit(X, rule, random_state=seed)
             runs.append(
