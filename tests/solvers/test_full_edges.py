@@ -99,6 +99,9 @@ def test_too_few_sweeps_are_told():
         fit = hs.fit(X, LEFT, random_state=0, most_sweeps=4)
     assert fit.status is hs.Status.NOT_CONVERGED
     assert _is_finite(fit)
+    # Noise that could not be judged is not known to be small.
+    assert not np.isnan(fit.monte_carlo_errors.mean).any()
+    assert not np.isnan(fit.monte_carlo_errors.covariance).any()
 
 
 def test_more_columns_than_rows_are_regularised():
@@ -213,6 +216,25 @@ def test_intervals_that_allow_no_spread_are_not_identified():
     assert _is_finite(_quietly(apart))
 
 
+def test_a_step_of_nothing_but_rounding():
+    # With a known variance the mean of cells missing at random is found at once: what is left of a
+    # step is rounding, and here exactly zero.
+    rng = np.random.default_rng(24)
+    mean, scale = rng.normal(), 10 ** rng.uniform(-3, 3)
+    X = 100 * mean * scale + scale * rng.normal(size=(200, 1))
+    X[rng.random(200) < 0.15] = np.nan
+    fit = hs.fit(
+        X,
+        None,
+        "full",
+        missing_at_random=np.isnan(X),
+        covariance=[[scale**2]],
+        random_state=24,
+        n_jobs=1,
+    )
+    assert fit.mean[0] == pytest.approx(np.nanmean(X), rel=1e-6)
+
+
 # Refusals
 
 
@@ -224,6 +246,7 @@ MASK = np.zeros((50, 2), dtype=bool)
     [
         ({"missing_at_random": MASK[:, :1]}, r"boolean array of shape \(50, 2\).*got.*\(50, 1\)"),
         ({"missing_at_random": MASK.astype(int)}, "boolean array.*got dtype int64"),
+        ({"missing_at_random": [[True], [True, False]]}, "boolean array of shape"),
         ({"missing_at_random": ~MASK}, r"row \d+, column .*missing at random.*is seen"),
         ({"covariance": "nonsense"}, "one of free, diagonal, shrinkage, sparse; got 'nonsense'"),
         ({"covariance": np.eye(3)}, r"must have shape \(2, 2\).*got \(3, 3\)"),

@@ -31,11 +31,11 @@ from halfseen.solvers.full_information.m_step import pack
 Floats = NDArray[np.float64]
 
 # Sweeps averaged for each chain: between these, as many as keep the number of scores below that.
-FEWEST_SWEEPS, MOST_SWEEPS, MOST_SCORES = 40, 400, 2**23
+FEWEST_SWEEPS, MOST_SWEEPS, MOST_SCORES = 40, 400, 2**20
 # Share of them that two chains which start at the same rows are given to become independent.
 FORGET = 0.25
 # Rows whose scores are looked at, at most: the share of information that is missing is an average.
-MOST_ROWS = 4096
+MOST_ROWS = 2048
 # Parameters for which the whole matrix is computed; beyond, parameters of each pair of columns alone.
 MOST_PARAMETERS = 500
 # Added to the information on unit scale, so that nearly singular covariances do not stop it.
@@ -98,6 +98,8 @@ def complete_information(P: Floats) -> Floats:
 def row_scores(R: Floats, P: Floats, basis: Floats | None) -> Floats:
     """Scores of complete rows with R = P (y − μ): R itself, and c_ij (R_i R_j − P_ij)."""
     d = len(P)
+    if basis is not None and not basis[d:].any():
+        return R @ basis[:d]
     i, j = np.tril_indices(d)
     c = np.where(i == j, 0.5, 1.0)
     scores = np.hstack([R, c * (R[:, i] * R[:, j] - P[i, j])])
