@@ -86,6 +86,15 @@ class Holes:
         """Whether every hidden region is convex: one interval for each cell."""
         return self.sets.is_intervals and bool((np.diff(self.sets.start) <= 1).all())
 
+    @property
+    def whole_lines(self) -> NDArray[np.bool_]:
+        """Which sets leave a cell anything."""
+        out = np.zeros(len(self.sets), dtype=bool)
+        single = np.flatnonzero(np.diff(self.sets.start) == 1)
+        first = self.sets.start[single]
+        out[single] = np.isneginf(self.sets.lower[first]) & np.isposinf(self.sets.upper[first])
+        return out
+
     def take(self, rows: NDArray[np.intp] | slice) -> Holes:
         """Return the holes of some of the rows."""
         bound = self.inequalities

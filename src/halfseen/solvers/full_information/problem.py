@@ -185,12 +185,7 @@ def _warn_of_silence(
         return
     if not isinstance(rule, ColumnwiseMissingness):
         return
-    sets = holes.sets
-    single = np.flatnonzero(np.diff(sets.start) == 1)
-    first = sets.start[single]
-    free = np.zeros(len(sets), dtype=bool)
-    free[single] = np.isneginf(sets.lower[first]) & np.isposinf(sets.upper[first])
-    silent = (hidden & free[np.maximum(holes.index, 0)]).any(axis=0)
+    silent = (hidden & holes.whole_lines[np.maximum(holes.index, 0)]).any(axis=0)
     if silent.any():
         warn(
             "cells are hidden where the rule shows every value, in column "

@@ -53,7 +53,7 @@ def row_log_likelihoods(
     hidden = max(1, int((holes.index >= 0).sum()))
     count = int(np.clip(MOST_DRAWS // (SHIFTS * hidden), FEWEST_POINTS, MOST_POINTS))
     points = _richtmyer(count, d)
-    free = _whole_lines(holes)
+    free = holes.whole_lines
     step = max(1, block_rows(d) // 8)
     out, variance = np.empty(n), np.empty(n)
 
@@ -94,13 +94,3 @@ def _richtmyer(count: int, d: int) -> Floats:
             primes.append(candidate)
         candidate += 1
     return np.ascontiguousarray(np.outer(np.arange(1, count + 1), np.sqrt(primes)) % 1.0)
-
-
-def _whole_lines(holes: Holes) -> NDArray[np.bool_]:
-    """Which sets are the whole line."""
-    sets = holes.sets
-    free = np.zeros(len(sets), dtype=bool)
-    single = np.flatnonzero(np.diff(sets.start) == 1)
-    first = sets.start[single]
-    free[single] = np.isneginf(sets.lower[first]) & np.isposinf(sets.upper[first])
-    return free
