@@ -201,7 +201,8 @@ class Fit:
             raise InputError(
                 f"this fit (method {self.method!r}) has no standard errors. "
                 + (
-                    "Regularised estimates have none in closed form; use fit.bootstrap()."
+                    "Regularised estimates, and those as good as singular, have none in closed form; "
+                    "use fit.bootstrap()."
                     if self.method == "full"
                     else 'method="full" gives them.'
                 )

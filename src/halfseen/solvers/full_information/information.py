@@ -11,7 +11,9 @@ squared. (Averages of one chain would be: noise in them makes standard errors to
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,8 +40,6 @@ FORGET = 0.25
 MOST_ROWS = 2048
 # Parameters for which the whole matrix is computed; beyond, parameters of each pair of columns alone.
 MOST_PARAMETERS = 500
-# Added to the information on unit scale, so that nearly singular covariances do not stop it.
-ROUNDING = 1e-12
 # Largest share of missing information that is told from 1: beyond, standard errors are a lower bound.
 LARGEST_SHARE = 1.0 - 1e-4
 # For steps along hardly determined directions the share counts as no more than the first: steps are
@@ -111,14 +111,17 @@ def missing_information(
     holes: Holes,
     mean: Floats,
     P: Floats,
-    basis: Floats | None,
+    score: Callable[[Floats], Floats],
     seed: int,
     n_jobs: int | None,
 ) -> Floats:
-    """Σ_rows Var(score | what is seen), over some rows whose hidden cells are filled in ``Y``."""
+    """Σ_rows Var(score | what is seen), over some rows whose hidden cells are filled in ``Y``.
+
+    ``score`` makes scores of complete rows from R = P (y − μ).
+    """
     step = max(1, block_rows(Y.shape[1]) // 4)
     factor = slide_factor(holes, P)
-    size = len(P) + len(P) * (len(P) + 1) // 2 if basis is None else basis.shape[1]
+    size = score(np.zeros((1, len(P)))).shape[1]
     average = int(np.clip(MOST_SCORES // max(1, len(Y) * size), FEWEST_SWEEPS, MOST_SWEEPS))
     forget = int(FORGET * average)
 
@@ -137,7 +140,7 @@ def missing_information(
                     part, Z, Z.copy(), np.zeros(len(P)), block, mean, P, draws, bool(k % 2)
                 )
                 if k >= forget:
-                    scores = row_scores(R, P, basis)
+                    scores = score(R)
                     square += scores.T @ scores
                     total += scores
             sums.append(total)
@@ -169,22 +172,41 @@ def information(
     seed : int
     n_jobs : int or None
     """
-    n = len(Y)
+    n, d = Y.shape
     P = np.linalg.inv(covariance)
     P = 0.5 * (P + P.T)
-    square = basis.shape[0] == basis.shape[1]
     chosen = spread_rows(n, MOST_ROWS)
-    taken = missing_information(
-        Y[chosen], holes.take(chosen), mean, P, None if square else basis, seed, n_jobs
-    )
-    whole = complete_information(P)
-    whole = whole if square else basis.T @ whole @ basis
+    some = Y[chosen], holes.take(chosen), mean, P
+    at = pack(mean, covariance)
+    if basis.shape[0] != basis.shape[1]:
+        taken = missing_information(*some, lambda R: row_scores(R, P, basis), seed, n_jobs)
+        whole = basis.T @ complete_information(P) @ basis
+        return Information(basis, *_shares(whole, taken / len(chosen), n), at)
+    # All of the covariance is free. For w = L⁻¹(y − μ) the information of complete rows is diagonal,
+    # however near to singular the covariance is.
+    L = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+    unit = np.eye(d)
+    taken = missing_information(*some, lambda R: row_scores(R @ L, unit, None), seed, n_jobs)
+    found = _shares(complete_information(unit), taken / len(chosen), n)
+    there, back = _lift(L), _lift(np.asarray(np.linalg.inv(L), dtype=np.float64))
+    gain, reach = there @ found.gain @ back, there @ found.reach @ back
+    return Information(basis, there @ found.covariance @ there.T, found.missing, gain, reach, at)
+
+
+class Shares(NamedTuple):
+    """Covariance of estimates, shares of missing information, gain and reach, in some coordinates."""
+
+    covariance: Floats
+    missing: Floats
+    gain: Floats
+    reach: Floats
+
+
+def _shares(whole: Floats, taken: Floats, n: int) -> Shares:
+    """Compare the information of complete rows with what the holes took of it, each for one row."""
     # In coordinates where complete rows have information I, shares lie between 0 and 1.
-    size = np.sqrt(np.diag(whole))
-    L = size[:, None] * np.linalg.cholesky(
-        whole / np.outer(size, size) + ROUNDING * np.eye(size.size)
-    )
-    half = np.linalg.solve(L, taken / len(chosen))
+    L = np.linalg.cholesky(whole)
+    half = np.linalg.solve(L, taken)
     share = np.linalg.solve(L, half.T)
     missing, vectors = np.linalg.eigh(0.5 * (share + share.T))
     kept = 1.0 - np.clip(missing, 0.0, LARGEST_SHARE)
@@ -193,8 +215,19 @@ def information(
         (directions / (1.0 - np.clip(missing, 0.0, most))) @ (L @ vectors).T
         for most in (LARGEST_GAIN_SHARE, LARGEST_REACH_SHARE)
     )
-    at = pack(mean, covariance)
-    return Information(basis, (directions / kept) @ directions.T / n, missing, gain, reach, at)
+    return Shares((directions / kept) @ directions.T / n, missing, gain, reach)
+
+
+def _lift(L: Floats) -> Floats:
+    """Return the matrix of (a, B) → (L a, L B Lᵀ), for vectors of (μ, Σ_ij for i >= j)."""
+    d = len(L)
+    i, j = np.tril_indices(d)
+    out = np.zeros((d + i.size, d + i.size))
+    out[:d, :d] = L
+    # Entry (a, b) of B stands for (b, a) too, unless it is on the diagonal.
+    both = L[np.ix_(i, i)] * L[np.ix_(j, j)] + L[np.ix_(i, j)] * L[np.ix_(j, i)]
+    out[d:, d:] = both * np.where(i == j, 0.5, 1.0)
+    return out
 
 
 def spread_rows(n: int, most: int) -> NDArray[np.intp]:

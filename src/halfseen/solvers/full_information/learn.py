@@ -107,7 +107,7 @@ def run_chain(
     state, history = iterate(solver, settings.progress)
     mean, covariance = state.mean, state.covariance
     averages = state.averages
-    errors = np.full(complete_errors(covariance, n).shape, np.nan)
+    errors = np.full(complete_errors(covariance, n).shape, np.inf)
     if solver.nothing_hidden:
         errors = np.zeros_like(errors)
     elif averages is not None and averages.batches:
@@ -215,6 +215,9 @@ def _standard_errors(
     """Return standard errors in the units of the table; None where there are none."""
     if not settings.standard_errors or m_step.structure.regularised:
         return None
+    if _as_good_as_singular(estimate[1]) and problem.hidden.any():
+        # The likelihood has no top there, only an edge.
+        return None
     d = problem.shape[1]
     gaussian = Gaussian(*problem.to_units(*estimate))
     basis = m_step.basis(estimate[1])
@@ -238,6 +241,26 @@ def _standard_errors(
     return StandardErrors(
         *errors, correlation_errors(gaussian, pairs.covariance, pairs.variances), None, gaussian
     )
+
+
+def _as_good_as_singular(covariance: Floats) -> bool:
+    """Whether a covariance lies where its smallest eigenvalue is held."""
+    return bool(np.linalg.eigvalsh(correlation_of(covariance))[0] < 2.0 * SMALLEST_EIGENVALUE)
+
+
+def _singular_note(problem: Problem, covariance: Floats) -> Note:
+    """Say so, and name columns that repeat each other."""
+    R = correlation_of(covariance)
+    i, j = np.tril_indices(len(R), -1)
+    equal = np.flatnonzero(np.abs(R[i, j]) > AS_GOOD_AS_EQUAL)
+    hidden = problem.hidden.any()
+    text = "The covariance is as good as singular: columns are combinations of each other."
+    if hidden:
+        text += " The likelihood has no top there, so there are no standard errors."
+    if equal.size:
+        pairs = [f"{problem.names[j[k]]} ~ {problem.names[i[k]]}" for k in equal]
+        text += f" Columns that repeat each other: {name_some(pairs)}."
+    return Note(Status.ON_DOMAIN_EDGE if equal.size or hidden else Status.PROJECTED, text)
 
 
 def _monte_carlo_errors(problem: Problem, chains: list[Chain]) -> MonteCarloErrors:
@@ -284,15 +307,8 @@ def _notes(
                 f"larger than those of complete data: {name_some(worst, 5) if worst else 'none'}."
             )
             notes.append(Note(Status.WEAKLY_IDENTIFIED, text))
-    R = correlation_of(last.covariance)
-    if np.linalg.eigvalsh(R)[0] < 2.0 * SMALLEST_EIGENVALUE:
-        i, j = np.tril_indices(len(R), -1)
-        equal = np.flatnonzero(np.abs(R[i, j]) > AS_GOOD_AS_EQUAL)
-        text = "The covariance is as good as singular: columns are combinations of each other."
-        if equal.size:
-            pairs = [f"{problem.names[j[k]]} ~ {problem.names[i[k]]}" for k in equal]
-            text += f" Columns that repeat each other: {name_some(pairs)}."
-        notes.append(Note(Status.ON_DOMAIN_EDGE if equal.size else Status.PROJECTED, text))
+    if _as_good_as_singular(last.covariance):
+        notes.append(_singular_note(problem, last.covariance))
     if len(chains) == 2:
         difference = np.abs(chains[0].parameters - chains[1].parameters)
         gap = difference / np.where(errors > 0.0, errors, complete)
@@ -302,10 +318,10 @@ def _notes(
             notes.append(Note(Status.CHAINS_DISAGREE, text))
     if not all(chain.settled for chain in chains):
         largest = max(chain.state.ratio for chain in chains)
-        reached = f"is {largest:.0%}" if np.isfinite(largest) else "could not be judged"
+        reached = f"{largest:.0%} of its statistical error" if np.isfinite(largest) else "not known"
         text = (
-            f"After {2 * len(last.history)} sweeps the largest Monte-Carlo error {reached} of its "
-            f"statistical error; {settings.accuracy:.0%} was asked for. Raise most_sweeps, or accuracy."
+            f"After {2 * max(len(chain.history) for chain in chains)} sweeps the largest Monte-Carlo "
+            f"error is {reached}; {settings.accuracy:.0%} was asked for. Raise most_sweeps, or accuracy."
         )
         notes.append(Note(Status.NOT_CONVERGED, text))
     return notes

@@ -188,7 +188,7 @@ class Sparse:
 
     def solve(self, S: Floats, rows: int) -> Floats:
         """Return the covariance whose inverse solves the graphical lasso."""
-        return graphical_lasso(S, self.penalty)[0]
+        return graphical_lasso(with_floor(S), self.penalty)[0]
 
     def basis(self, covariance: Floats) -> Floats:
         """As if it were free; intervals come from the bootstrap."""

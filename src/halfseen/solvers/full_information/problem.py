@@ -149,7 +149,13 @@ def read_problem(
 def _read_mask(given: Any, values: Floats) -> Mask | None:
     if given is None:
         return None
-    mask = np.asarray(given)
+    try:
+        mask = np.asarray(given)
+    except ValueError:
+        raise InputError(
+            f"missing_at_random must be a boolean array of shape {values.shape}; its rows have "
+            "different lengths."
+        ) from None
     if mask.dtype != bool or mask.shape != values.shape:
         raise InputError(
             f"missing_at_random must be a boolean array of shape {values.shape}, as the data have; got "

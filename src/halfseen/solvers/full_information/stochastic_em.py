@@ -214,8 +214,8 @@ class StochasticEM:
             state.trust *= 0.5
         state.last_step = length
         # A step that is mostly noise is mostly not taken.
-        kept = max(0.0, 1.0 - (noise / max(length, 1e-300)) ** 2)
-        kept *= min(1.0, LONGEST_STEP / max(length, 1e-300))
+        kept = 0.0 if length <= noise else 1.0 - (noise / length) ** 2
+        kept *= min(1.0, LONGEST_STEP / length) if length > 0.0 else 0.0
         self._move(state, now + kept * errors * step)
         if length > NEW_INFORMATION:
             state.information = self._information(state)
