@@ -8,7 +8,7 @@ its own splitting would change the order of additions.
 import numbers
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from typing import Any, TypeVar
@@ -56,7 +56,7 @@ def map_in_order(
 ) -> Iterator[Result]:
     """Yield ``work(piece)`` for each piece, in order, computed by ``n_jobs`` threads."""
     jobs = resolve_jobs(n_jobs)
-    if jobs == 1:
+    if jobs == 1 or (isinstance(pieces, Sized) and len(pieces) < 2):
         yield from map(work, pieces)
         return
     pool = ThreadPoolExecutor(jobs)

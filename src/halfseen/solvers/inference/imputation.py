@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from halfseen.checks import whole_number
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.table import read_table
-from halfseen.errors import InputError
+from halfseen.errors import AssumptionWarning, InputError
 from halfseen.gaussian import Gaussian
 from halfseen.parallel import single_blas_thread
 from halfseen.seeds import Purpose, RandomState, keyed_generator, seed_of
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-# Sweeps that are averaged for conditional means; the noise left is a tenth of a cell's own spread
-# or less.
+# Sweeps that are averaged for conditional means. The noise left is a tenth of a cell's own spread where
+# cells move freely, more where they follow each other closely.
 SWEEPS = 100
 # Along hardly determined directions a drawn variance changes by a factor of at most exp(4).
 LARGEST_MOVE = 4.0
@@ -51,9 +52,12 @@ def read_source(
     if X is None:
         if source is None:
             raise InputError("this fit does not hold its table; pass X.")
-        return read_problem(
-            source.X, source.missingness, source.missing_at_random, source.n_jobs, units
-        )
+        with warnings.catch_warnings():
+            # How the table was read was said when it was fitted.
+            warnings.simplefilter("ignore", AssumptionWarning)
+            return read_problem(
+                source.X, source.missingness, source.missing_at_random, source.n_jobs, units
+            )
     rule = missingness
     if rule is None and source is not None and not isinstance(X, IntervalData):
         rule = source.missingness
