@@ -299,3 +299,15 @@ def test_starts_are_admitted():
     np.testing.assert_array_equal(known[1], CORRELATION)
     scaled = MStep(KnownCorrelation(CORRELATION)).admit(mean, S)[1]
     np.testing.assert_allclose(correlation_of(scaled), CORRELATION, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "structure",
+    [Free(), Diagonal(), Known(np.eye(4)), KnownCorrelation(np.eye(4)), Shrinkage(), Sparse(0.1)],
+    ids=lambda structure: structure.name,
+)
+@pytest.mark.parametrize("mean", [None, np.zeros(4)])
+def test_count_is_the_width_of_the_basis(structure, mean):
+    # It is counted without the basis, which has as many numbers as the fourth power of the columns.
+    step = MStep(structure, mean)
+    assert step.count(4) == step.basis(np.eye(4)).shape[1]

@@ -222,7 +222,8 @@ def make_block(holes: Holes, rows: slice) -> Block:
     bound, sets = holes.inequalities, holes.sets
     cells = Cells(
         start,
-        (place % n).astype(np.int32),
+        # A block has at most 2¹⁵ rows.
+        (place % n).astype(np.int16),
         index.ravel()[place],
         sets.start,
         sets.lower,

@@ -220,10 +220,10 @@ def _standard_errors(
         return None
     d = problem.shape[1]
     gaussian = Gaussian(*problem.to_units(*estimate))
-    basis = m_step.basis(estimate[1])
-    if basis.shape[1] <= MOST_PARAMETERS:
+    if m_step.count(d) <= MOST_PARAMETERS:
         found = state.information
         if found is None or state.moved(*estimate) > ALLOWED_MOVE:
+            basis = m_step.basis(estimate[1])
             found = information(
                 problem.Y, problem.holes, *estimate, basis, settings.seed, settings.n_jobs
             )

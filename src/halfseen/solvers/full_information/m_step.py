@@ -46,6 +46,10 @@ class CovarianceStructure(Protocol):
         """Return the derivatives of (Σ_ij, i >= j) in the free parameters, one column each."""
         ...
 
+    def count(self, d: int) -> int:
+        """Return how many parameters of a covariance of d columns are free."""
+        ...
+
 
 @dataclass(frozen=True)
 class Free:
@@ -63,6 +67,10 @@ class Free:
         """Every entry moves on its own."""
         d = len(covariance)
         return np.eye(d * (d + 1) // 2)
+
+    def count(self, d: int) -> int:
+        """Return the number of entries on and below the diagonal."""
+        return d * (d + 1) // 2
 
 
 @dataclass(frozen=True)
@@ -83,6 +91,10 @@ class Known:
         d = len(covariance)
         return np.empty((d * (d + 1) // 2, 0))
 
+    def count(self, d: int) -> int:
+        """Nothing is free."""
+        return 0
+
 
 @dataclass(frozen=True)
 class Diagonal:
@@ -100,6 +112,10 @@ class Diagonal:
         """Each variance moves on its own."""
         i, j = np.tril_indices(len(covariance))
         return np.eye(i.size)[:, i == j]
+
+    def count(self, d: int) -> int:
+        """Return one for each column."""
+        return d
 
 
 @dataclass(frozen=True)
@@ -134,6 +150,10 @@ class KnownCorrelation:
         i, j = np.tril_indices(len(covariance))
         k = np.arange(len(covariance))
         return covariance[i, j][:, None] * ((i[:, None] == k).astype(float) + (j[:, None] == k))
+
+    def count(self, d: int) -> int:
+        """Return one for each column."""
+        return d
 
 
 @dataclass(frozen=True)
@@ -170,6 +190,10 @@ class Shrinkage:
         """As if it were free; intervals come from the bootstrap."""
         return Free().basis(covariance)
 
+    def count(self, d: int) -> int:
+        """As if it were free."""
+        return Free().count(d)
+
 
 @dataclass(frozen=True)
 class Sparse:
@@ -193,6 +217,10 @@ class Sparse:
     def basis(self, covariance: Floats) -> Floats:
         """As if it were free; intervals come from the bootstrap."""
         return Free().basis(covariance)
+
+    def count(self, d: int) -> int:
+        """As if it were free."""
+        return Free().count(d)
 
 
 def graphical_lasso(S: Floats, penalty: float) -> tuple[Floats, Floats]:
@@ -296,7 +324,7 @@ class MStep:
 
     def count(self, d: int) -> int:
         """Return how many parameters are free."""
-        return int(self.basis(np.eye(d)).shape[1])
+        return self.structure.count(d) + (d if self.mean is None else 0)
 
 
 def pack(mean: Floats, covariance: Floats) -> Floats:
