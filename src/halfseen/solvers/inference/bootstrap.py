@@ -130,4 +130,6 @@ def refits(fit: Fit, count: int, kind: str, seed: int) -> Iterator[Fit]:
         rows = rng.integers(fit.rows, size=fit.rows)
         settings = Settings(ACCURACY, 400, False, int(rng.integers(2**63)), False, source.n_jobs)
         with single_blas_thread():
-            yield learn(problem.take(rows), m_step, start, settings, [], follow_start=True)
+            found = learn(problem.take(rows), m_step, start, settings, [], follow_start=True)
+        # Outside: whoever asked goes on with the threads it had.
+        yield found
