@@ -16,7 +16,7 @@ LEVELS = {
     "simulate": 2, "samplers": 2,
     "solvers": 3, "planning": 3,
     "estimators": 4, "diagnostics": 4,
-    "demo": 5,
+    "demo": 5, "report": 5,
     "cli": 6,
 }  # fmt: skip
 # Within level 0, and within level 1, these may import those.
@@ -26,6 +26,8 @@ SAME_LEVEL = {
     ("data", "missingness"),
     ("gaussian", "files"), ("gaussian", "parallel"), ("metrics", "errors"), ("metrics", "gaussian"),
 }  # fmt: skip
+# The one look upwards: a fit offers its own figures and report, imported when they are asked for.
+UPWARDS = {("solvers/result.py", "report")}
 FILES = sorted(SOURCE.rglob("*.py"))
 
 
@@ -54,6 +56,7 @@ def test_levels_point_down(path):
         return
     for target in _imports(ast.parse(path.read_text(encoding="utf-8"))):
         allowed = target == room or LEVELS[target] < LEVELS[room] or (room, target) in SAME_LEVEL
+        allowed |= (str(path.relative_to(SOURCE)), target) in UPWARDS
         assert allowed, f"{room} (level {LEVELS[room]}) imports {target} (level {LEVELS[target]})"
 
 

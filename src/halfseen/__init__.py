@@ -3,7 +3,15 @@
 from typing import TYPE_CHECKING, Any
 
 from halfseen import metrics, planning, samplers, solvers
-from halfseen.data import IntervalData, PairMoments
+from halfseen.data import (
+    IntervalData,
+    PairMoments,
+    UnreadableError,
+    from_frame,
+    read_csv,
+    read_parquet,
+    write_csv,
+)
 from halfseen.diagnostics import diagnose
 from halfseen.errors import (
     ApproximationWarning,
@@ -24,6 +32,7 @@ from halfseen.missingness import (
     LinearThreshold,
     Predicate,
     Probability,
+    RuleError,
     SelfCensoring,
     SelfSelection,
     Truncation,
@@ -32,6 +41,7 @@ from halfseen.missingness import (
     at_most,
     between,
     everything,
+    rules,
 )
 from halfseen.simulate import simulate
 from halfseen.solvers import Fit, Status, fit, likelihood_ratio_test, pool
@@ -62,24 +72,31 @@ __all__ = [
     "Predicate",
     "Probability",
     "RarelyHitError",
+    "RuleError",
     "SelfCensoring",
     "SelfSelection",
     "Status",
     "Truncation",
     "Union",
+    "UnreadableError",
     "at_least",
     "at_most",
     "between",
     "diagnose",
     "everything",
     "fit",
+    "from_frame",
     "likelihood_ratio_test",
     "metrics",
     "planning",
     "pool",
+    "read_csv",
+    "read_parquet",
+    "rules",
     "samplers",
     "simulate",
     "solvers",
+    "write_csv",
 ]
 
 

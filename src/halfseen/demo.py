@@ -46,7 +46,7 @@ class Demo:
         scale = self.truth.standard_deviations
         return (
             float((np.abs(self.naive_mean - self.truth.mean) / scale).mean()),
-            float((np.abs(self.fit.mean - self.truth.mean) / scale).mean()),
+            float((np.abs(self.fit.gaussian.mean - self.truth.mean) / scale).mean()),
         )
 
     def deviation_errors(self) -> tuple[float, float]:
@@ -64,7 +64,7 @@ class Demo:
         true = self.truth.correlation[pairs]
         return (
             float(np.abs(self.naive_correlation[pairs] - true).mean()),
-            float(np.abs(self.fit.correlation[pairs] - true).mean()),
+            float(np.abs(self.fit.gaussian.correlation[pairs] - true).mean()),
         )
 
 

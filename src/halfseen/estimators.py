@@ -40,6 +40,9 @@ class CensoredGaussian(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Seed of the methods that sample.
     n_jobs : int or None
         Threads; None for all cores. The answer does not depend on it.
+    transforms : str, dict or sequence, optional
+        The scale on which columns are normal, as in ``halfseen.fit``. The mean and the covariance are
+        on that scale; ``transform`` and ``score`` are in original units.
 
     Attributes
     ----------
@@ -70,6 +73,7 @@ class CensoredGaussian(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         options: dict[str, Any] | None = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
+        transforms: Any = None,
     ) -> None:
         self.missingness = missingness
         self.method = method
@@ -77,6 +81,7 @@ class CensoredGaussian(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.options = options
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.transforms = transforms
 
     def fit(self, X: Any, y: Any = None) -> CensoredGaussian:
         """Learn from a table; NaN where a value is hidden.
@@ -126,13 +131,14 @@ class CensoredGaussian(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             raise InputError(
                 f"partial_fit works with the methods {', '.join(_STREAMING)}; got {self.method!r}."
             )
+        before: PairMoments | None = getattr(self, "_moments", None)
+        X = self._validated(X, reset=before is None, fewest=1)
         if not self._streams():
             raise InputError(
                 "partial_fit needs the same rule in every row (SelfCensoring, or DetectionLimits by "
-                "column); use fit with the whole table."
+                "column), and no transforms; use fit with the whole table."
             )
-        before: PairMoments | None = getattr(self, "_moments", None)
-        chunk = self._moments_of(self._validated(X, reset=before is None, fewest=1))
+        chunk = self._moments_of(X)
         moments = chunk if before is None else before.merge(chunk)
         self._moments = moments
         try:
@@ -177,14 +183,19 @@ class CensoredGaussian(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _streams(self) -> bool:
         """Whether the method and the rule allow rows to be added later."""
-        rule = self.missingness
+        rule = self._rule()
         uniform = isinstance(rule, ColumnwiseMissingness) and not rule.varies_by_row
-        return self.method in _STREAMING and (rule is None or uniform)
+        plain = self.transforms is None
+        return plain and self.method in _STREAMING and (rule is None or uniform)
 
     def _moments_of(self, X: NDArray[np.float64]) -> PairMoments:
-        rule = SelfCensoring(everything) if self.missingness is None else self.missingness
+        rule = self._rule() or SelfCensoring(everything)
         assert isinstance(rule, ColumnwiseMissingness)
         return read_moments(X, self._names(), rule, self.n_jobs)[0]
+
+    def _rule(self) -> Missingness | None:
+        """Return the rule for the columns: what kind it is may be known only then."""
+        return None if self.missingness is None else self.missingness.for_columns(self._names())
 
     def _validated(self, X: Any, reset: bool, fewest: int = 2) -> NDArray[np.float64]:
         return validate_data(
@@ -212,6 +223,7 @@ class CensoredGaussian(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             random_state=self.random_state,
             n_jobs=self.n_jobs,
             names=self._names(),
+            transforms=self.transforms,
             **(self.options or {}),
         )
         self.fit_: Fit = result

@@ -349,7 +349,7 @@ def test_summary_fits_eighty_columns_and_names_what_matters(three):
     )
     text = fit.summary()
     assert max(map(len, text.splitlines())) <= 80
-    for part in ("pairwise", "converged", "lead", "lead ~ zinc", "seen"):
+    for part in ("pairwise", "Converged", "lead", "lead ~ zinc", "hidden"):
         assert part in text
     many = dataclasses.replace(fit, notes=(hs.solvers.Note(hs.Status.PROJECTED, "word " * 60),))
     assert max(map(len, many.summary().splitlines())) <= 80

@@ -304,8 +304,10 @@ def _intervals():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: hs.fit(_intervals(), LEFT), "IntervalData says.*neither a rule"),
-        (lambda: hs.fit(_intervals(), None, "full", missing_at_random=MASK), "IntervalData says"),
+        (
+            lambda: hs.fit(_intervals(), hs.Truncation(lambda Y: Y[:, 0] > 0)),
+            "Truncation shows whole rows or none",
+        ),
         (lambda: hs.fit(_intervals(), None, "pairwise"), "does not fit IntervalData; choose full"),
         (lambda: hs.fit(_intervals().take([0])), "at least 2 rows are needed; got 1"),
         (

@@ -2,6 +2,18 @@
 
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.moments import PairMoments
+from halfseen.data.reading import from_frame, read_csv, read_parquet
 from halfseen.data.table import read_table
+from halfseen.data.unreadable import UnreadableError
+from halfseen.data.writing import write_csv
 
-__all__ = ["IntervalData", "PairMoments", "read_table"]
+__all__ = [
+    "IntervalData",
+    "PairMoments",
+    "UnreadableError",
+    "from_frame",
+    "read_csv",
+    "read_parquet",
+    "read_table",
+    "write_csv",
+]

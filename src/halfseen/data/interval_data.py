@@ -17,6 +17,7 @@ from halfseen.missingness.regions import Box
 from halfseen.missingness.resolve import one_interval_each
 
 Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 # How far from the seen values, in their spreads, the ends of a ``Predicate`` are looked for. Beyond
 # it the set is taken to go on as it was.
@@ -47,6 +48,12 @@ class IntervalData:
     lower, upper : array-like of shape (n, d), or data frames
     names : sequence of str, optional
         Names of the columns; those of the data frames otherwise.
+    labels : sequence of str, optional
+        Labels of the rows.
+    not_detected : boolean array of shape (n, d), optional
+        Cells that are said to be hidden, but not where: ``(-inf, inf)``, until a rule says it.
+    frame : str, optional
+        The library of data frames that the table came from; results take its shape.
 
     Examples
     --------
@@ -62,8 +69,20 @@ class IntervalData:
     lower: Floats
     upper: Floats
     names: tuple[str, ...]
+    labels: tuple[str, ...] | None
+    not_detected: Mask
+    frame: str | None
 
-    def __init__(self, lower: Any, upper: Any, names: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        lower: Any,
+        upper: Any,
+        names: Sequence[str] | None = None,
+        *,
+        labels: Sequence[str] | None = None,
+        not_detected: ArrayLike | None = None,
+        frame: str | None = None,
+    ) -> None:
         low = read_table(lower, names, fewest_rows=0)
         high = read_table(upper, names, fewest_rows=0)
         if low.values.shape != high.values.shape:
@@ -81,11 +100,15 @@ class IntervalData:
         a = np.where(np.isnan(low.values), -np.inf, low.values).astype(np.float64)
         b = np.where(np.isnan(high.values), np.inf, high.values).astype(np.float64)
         _check_intervals(a, b, known)
-        for ends in (a, b):
-            ends.flags.writeable = False
+        unexplained = _read_not_detected(not_detected, a, b, known)
+        for array in (a, b, unexplained):
+            array.flags.writeable = False
         object.__setattr__(self, "lower", a)
         object.__setattr__(self, "upper", b)
         object.__setattr__(self, "names", known)
+        object.__setattr__(self, "labels", _read_labels(labels, len(a)))
+        object.__setattr__(self, "not_detected", unexplained)
+        object.__setattr__(self, "frame", frame)
 
     @classmethod
     def from_table(
@@ -141,23 +164,46 @@ class IntervalData:
         return self.lower.shape[0], self.lower.shape[1]
 
     @property
-    def seen(self) -> NDArray[np.bool_]:
+    def seen(self) -> Mask:
         """Mask of the cells whose value is known."""
         return self.lower == self.upper
 
     @property
-    def at_random(self) -> NDArray[np.bool_]:
+    def at_random(self) -> Mask:
         """Mask of the cells of which nothing is known."""
         return np.isneginf(self.lower) & np.isposinf(self.upper)
+
+    @property
+    def blank(self) -> Mask:
+        """Mask of the cells of which nothing is known, not even that they were not detected."""
+        return self.at_random & ~self.not_detected
 
     @property
     def values(self) -> Floats:
         """The seen values; NaN elsewhere."""
         return np.where(self.seen, self.lower, np.nan)
 
-    def take(self, rows: NDArray[np.intp] | NDArray[np.bool_] | slice) -> IntervalData:
+    def take(self, rows: NDArray[np.intp] | Mask | slice) -> IntervalData:
         """Return some of the rows."""
-        return IntervalData(self.lower[rows], self.upper[rows], self.names)
+        labels = None if self.labels is None else np.array(self.labels, dtype=object)[rows].tolist()
+        return self.with_ends(self.lower[rows], self.upper[rows], labels, self.not_detected[rows])
+
+    def with_ends(
+        self,
+        lower: Floats,
+        upper: Floats,
+        labels: Sequence[str] | None = None,
+        not_detected: Mask | None = None,
+    ) -> IntervalData:
+        """Return a table with other ends, under the same names; with these labels, else its own."""
+        return IntervalData(
+            lower,
+            upper,
+            self.names,
+            labels=self.labels if labels is None else labels,
+            not_detected=self.not_detected if not_detected is None else not_detected,
+            frame=self.frame,
+        )
 
     def holes(self, scan: Scan | None = None) -> Holes:
         """Return the intervals of the hidden cells as arrays; ``scan`` is not needed for intervals."""
@@ -178,7 +224,8 @@ class IntervalData:
             "below": no_lower & ~no_upper,
             "above": ~no_lower & no_upper,
             "between": hidden & ~no_lower & ~no_upper,
-            "missing at random": self.at_random,
+            "not detected": self.not_detected,
+            "missing at random": self.blank,
         }
         cells = ", ".join(f"{mask.sum()} {word}" for word, mask in counts.items() if mask.any())
         n, d = self.shape
@@ -187,6 +234,36 @@ class IntervalData:
 
 def _has_names(table: Any) -> bool:
     return hasattr(table, "columns")
+
+
+def _read_labels(labels: Sequence[str] | None, n: int) -> tuple[str, ...] | None:
+    if labels is None:
+        return None
+    read = tuple(map(str, labels))
+    if len(read) != n:
+        raise InputError(f"labels must be {n}, one for each row; got {len(read)}.")
+    return read
+
+
+def _read_not_detected(
+    given: ArrayLike | None, lower: Floats, upper: Floats, names: Sequence[str]
+) -> Mask:
+    if given is None:
+        return np.zeros(lower.shape, dtype=bool)
+    mask = np.array(given)
+    if mask.dtype != bool or mask.shape != lower.shape:
+        raise InputError(
+            f"not_detected must be a boolean array of shape {lower.shape}, as the data have; got "
+            f"dtype {mask.dtype}, shape {mask.shape}."
+        )
+    wrong = np.argwhere(mask & ~(np.isneginf(lower) & np.isposinf(upper)))
+    if wrong.size:
+        row, column = wrong[0]
+        raise InputError(
+            f"row {row}, column {names[column]}: not_detected is for cells without a limit, from -inf "
+            f"to inf; this one goes from {lower[row, column]:.12g} to {upper[row, column]:.12g}."
+        )
+    return mask
 
 
 def _check_intervals(lower: Floats, upper: Floats, names: Sequence[str]) -> None:
@@ -223,9 +300,7 @@ def _scan(values: Floats) -> Scan:
     return Scan(centre * unit, spread * unit, np.full(values.shape[1], REACH))
 
 
-def _sides(
-    given: ArrayLike | None, hidden: NDArray[np.bool_], names: Sequence[str]
-) -> NDArray[np.int8]:
+def _sides(given: ArrayLike | None, hidden: Mask, names: Sequence[str]) -> NDArray[np.int8]:
     """Read the side of each hidden cell: -1 below, 1 above, 0 where it is not said."""
     if given is None:
         return np.zeros(hidden.sum(), dtype=np.int8)
@@ -246,14 +321,14 @@ def _sides(
 
 
 def _one_piece(
-    holes: Holes, hidden: NDArray[np.bool_], side: NDArray[np.int8], names: Sequence[str]
+    holes: Holes, hidden: Mask, side: NDArray[np.int8], names: Sequence[str]
 ) -> tuple[Floats, Floats]:
     """Find the interval of each hidden cell, on the side that is said."""
     sets = holes.sets
     which = holes.index[hidden]
     first, last = sets.start[which], sets.start[which + 1] - 1
 
-    def complain(wrong: NDArray[np.bool_], sentence: str) -> None:
+    def complain(wrong: Mask, sentence: str) -> None:
         if wrong.any():
             row, column = np.argwhere(hidden)[np.flatnonzero(wrong)[0]]
             raise InputError(f"row {row}, column {names[column]}: {sentence}")

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from halfseen.data.frames import frame_kind
 from halfseen.errors import InputError
 
 
@@ -77,6 +78,10 @@ def _array_of(X: Any) -> tuple[NDArray[Any], tuple[str, ...] | None]:
             "zero. Use X.toarray() if the zeros are real values."
         )
     names = None
+    if frame_kind(X) == "pyarrow":
+        columns = [_numbers_of_column(X.column(i), name) for i, name in enumerate(X.column_names)]
+        names = tuple(X.column_names)
+        return np.stack(columns, axis=1) if columns else np.empty((len(X), 0)), names
     if hasattr(X, "columns") and hasattr(X, "to_numpy"):
         names = tuple(str(name) for name in X.columns)
         columns = [
@@ -99,18 +104,24 @@ def _array_of(X: Any) -> tuple[NDArray[Any], tuple[str, ...] | None]:
 
 def _numbers_of_column(column: Any, name: Any) -> NDArray[np.float64]:
     """Read one column of a data frame; missing values of every kind become NaN."""
-    kind = getattr(column.dtype, "kind", "O")
+    kind = getattr(getattr(column, "dtype", None), "kind", "O")
     if kind in "fiub":
         try:
             return np.asarray(column.to_numpy(dtype=float, na_value=np.nan))
         except TypeError:
             return np.asarray(column.to_numpy(), dtype=float)
     out = np.empty(len(column))
-    for row, value in enumerate(column):
-        if value is None or value is getattr(column, "NA", None) or value != value:
+    for row, value in enumerate(column.to_pylist() if hasattr(column, "to_pylist") else column):
+        # The NA of pandas is neither equal to itself nor not.
+        if value is None or type(value).__name__ == "NAType" or value != value:
             out[row] = np.nan
         elif isinstance(value, int | float | np.floating | np.integer):
             out[row] = value
+        elif isinstance(value, str):
+            raise InputError(
+                f"row {row}, column {name} holds {value!r}; every cell must be a number, with NaN "
+                "where it is hidden. from_frame reads cells such as '<0.05'."
+            )
         else:
             raise InputError(
                 f"row {row}, column {name} holds {value!r}; every cell must be a number, with NaN "

@@ -4,7 +4,9 @@ from halfseen.missingness.base import ColumnRule, Missingness
 from halfseen.missingness.combined import Combined
 from halfseen.missingness.detection_limits import DetectionLimits
 from halfseen.missingness.linear_threshold import LinearThreshold
+from halfseen.missingness.named_rules import rules
 from halfseen.missingness.regions import Box, Parts, Polyhedra
+from halfseen.missingness.rule_error import RuleError
 from halfseen.missingness.self_censoring import SelfCensoring
 from halfseen.missingness.self_selection import SelfSelection
 from halfseen.missingness.sets import (
@@ -32,6 +34,7 @@ __all__ = [
     "Polyhedra",
     "Predicate",
     "Probability",
+    "RuleError",
     "SeenSet",
     "SelfCensoring",
     "SelfSelection",
@@ -41,4 +44,5 @@ __all__ = [
     "at_most",
     "between",
     "everything",
+    "rules",
 ]

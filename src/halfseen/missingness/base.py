@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,20 @@ from halfseen.missingness.sets import SeenSet, everything
 
 Floats = NDArray[np.float64]
 Generator = np.random.Generator
+
+
+class Transform(Protocol):
+    """An increasing function of a column, as rules need to know it."""
+
+    @property
+    def name(self) -> str:
+        """How it is written; "none" where it changes nothing."""
+
+    def end(self, limit: ArrayLike) -> Floats:
+        """Transform limits."""
+
+    def inverse(self, z: ArrayLike) -> Floats:
+        """Return values in the original units."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +101,24 @@ class Missingness(ABC):
     def for_columns(self, names: Sequence[str]) -> Self:
         """Return the rule for a table with these columns; a rule with names of its own matches them."""
         self.check_width(len(names))
+        return self
+
+    def transformed(self, transforms: Sequence[Transform], names: Sequence[str]) -> Missingness:
+        """Return the rule for columns on other scales, where it can be told there.
+
+        Parameters
+        ----------
+        transforms : sequence of Transform
+            One for each column; the rule itself speaks in original units.
+        names : sequence of str
+            Names of the columns.
+        """
+        changed = [n for n, t in zip(names, transforms, strict=True) if t.name != "none"]
+        if changed:
+            raise InputError(
+                f"{type(self).__name__} cannot be told on another scale, but column {changed[0]} is to "
+                "be transformed. Transform the data yourself, and state the rule on that scale."
+            )
         return self
 
     def check_width(self, width: int) -> None:

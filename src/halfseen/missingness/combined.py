@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from halfseen.errors import InputError
-from halfseen.missingness.base import Generator, Missingness
+from halfseen.missingness.base import Generator, Missingness, Transform
 from halfseen.missingness.columns import (
     Columns,
     by_name,
@@ -105,6 +105,13 @@ class Combined(Missingness):
         for columns, rule in self._parts_of(Y.shape[1]):
             mask[:, columns] = rule.seen(Y[:, columns], rng)
         return mask
+
+    def transformed(self, transforms: Sequence[Transform], names: Sequence[str]) -> Combined:
+        """Return the rules of the parts, each on the scales of its columns."""
+        return Combined(
+            (own, rule.transformed([transforms[c] for c in own], [names[c] for c in own]))
+            for own, rule in self._parts_of(len(transforms))
+        )
 
     def hidden_region(self, X: ArrayLike) -> Region:
         """Return the regions of the parts together: a ``Box`` if all are, ``Parts`` otherwise."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from halfseen.errors import InputError
-from halfseen.missingness.base import ColumnRule, ColumnwiseMissingness, Floats
+from halfseen.missingness.base import ColumnRule, ColumnwiseMissingness, Floats, Transform
 from halfseen.missingness.sets import Interval, SeenSet
 
 
@@ -112,6 +112,27 @@ class DetectionLimits(ColumnwiseMissingness):
         """1 where a cell lies between its limits, 0 elsewhere."""
         self._check_rows(len(Y))
         return ((self.lower <= Y) & (self.upper >= Y)).astype(float)
+
+    def transformed(self, transforms: Sequence[Transform], names: Sequence[str]) -> DetectionLimits:
+        """Return the limits of each column on its scale."""
+        self.check_width(len(transforms))
+        shape = (*self.lower.shape[:-1], len(transforms))
+        ends = []
+        for limits in (self.lower, self.upper):
+            wide = np.broadcast_to(limits, shape)
+            ends.append(np.stack([t.end(wide[..., j]) for j, t in enumerate(transforms)], axis=-1))
+        hopeless = np.flatnonzero(np.isneginf(ends[1]).reshape(-1, len(transforms)).any(axis=0))
+        if hopeless.size:
+            j = int(hopeless[0])
+            raise InputError(
+                f"column {names[j]} is transformed by {transforms[j].name}, but an upper limit of "
+                f"{np.min(self.upper[..., j] if self.upper.ndim else self.upper):g} leaves no value "
+                "that can be."
+            )
+        return DetectionLimits(
+            np.where(np.isneginf(ends[0]), np.nan, ends[0]),
+            np.where(np.isposinf(ends[1]), np.nan, ends[1]),
+        )
 
     def contradictions(self, values: Floats, column: int) -> NDArray[np.bool_]:
         """Mask of the values that are seen though they lie outside their limits."""

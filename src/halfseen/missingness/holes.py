@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.missingness.resolve import SetTable, starts, union_of_intervals
+from halfseen.missingness.resolve import SetTable, one_interval_each, starts, union_of_intervals
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
@@ -139,6 +139,24 @@ class Holes:
             SetTable.join([self.sets, *lines]),
             np.concatenate([self.set_column, np.arange(d)]),
             bound,
+        )
+
+    def with_intervals(self, mask: NDArray[np.bool_], lower: Floats, upper: Floats) -> Holes:
+        """Return the holes when the cells of ``mask`` say themselves in which interval they lie.
+
+        ``lower`` and ``upper`` are the ends for those cells. They were not hidden by the rule, so its
+        inequalities are not held against them.
+        """
+        if not mask.any():
+            return self
+        bare = self.with_missing_at_random(mask)
+        index = bare.index.copy()
+        index[mask] = len(bare.sets) + np.arange(lower.size, dtype=np.int32)
+        return Holes(
+            index,
+            SetTable.join([bare.sets, one_interval_each(lower, upper)]),
+            np.concatenate([bare.set_column, np.nonzero(mask)[1]]),
+            bare.inequalities,
         )
 
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from halfseen.checks import finite_vector, whole_number
 from halfseen.errors import ContradictionError, InputError
-from halfseen.missingness.base import Floats, Generator, Missingness
+from halfseen.missingness.base import Floats, Generator, Missingness, Transform
 from halfseen.missingness.holes import SEEN, Holes, Inequalities, Scan, whole_line
 from halfseen.missingness.regions import Polyhedra
 from halfseen.missingness.resolve import SetTable
@@ -167,6 +167,19 @@ class LinearThreshold(Missingness):
             raise InputError("rows must be arrays of numbers.") from None
         self.check_width(Y.shape[1])
         return self.b >= Y @ self.V.T
+
+    def transformed(self, transforms: Sequence[Transform], names: Sequence[str]) -> LinearThreshold:
+        """Return the rule itself, where no transformed column takes part in a threshold."""
+        self.check_width(len(transforms))
+        for j in map(int, np.flatnonzero(self.V.any(axis=0))):
+            transform = transforms[j]
+            if transform.name != "none":
+                raise InputError(
+                    f"column {names[j]} takes part in a linear threshold, which is linear in original "
+                    f"units only, but it is to be transformed by {transform.name}. Leave that column as "
+                    "it is, or transform the data yourself and state the threshold on that scale."
+                )
+        return self
 
     def hidden_region(self, X: ArrayLike) -> Polyhedra:
         """Polyhedron of each row of ``X`` in its hidden coordinates."""

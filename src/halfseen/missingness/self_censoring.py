@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.errors import InputError
-from halfseen.missingness.base import ColumnRule, ColumnwiseMissingness, Floats
+from halfseen.missingness.base import ColumnRule, ColumnwiseMissingness, Floats, Transform
 from halfseen.missingness.sets import Interval, SeenSet, Union
 
 
@@ -73,6 +73,14 @@ class SelfCensoring(ColumnwiseMissingness):
         columns = [self.column_set(i).probability(Y[:, i]) for i in range(Y.shape[1])]
         return np.stack(columns, axis=1) if columns else np.empty(Y.shape)
 
+    def transformed(self, transforms: Sequence[Transform], names: Sequence[str]) -> SelfCensoring:
+        """Return the sets of the columns, each on the scale of its column."""
+        self.check_width(len(transforms))
+        return SelfCensoring(
+            _mapped(self.column_set(i), transform, name)
+            for i, (transform, name) in enumerate(zip(transforms, names, strict=True))
+        )
+
     def contradictions(self, values: Floats, column: int) -> NDArray[np.bool_]:
         """Mask of the values that are seen though their set does not hold them."""
         seen_set = self.column_set(column)
@@ -85,3 +93,14 @@ class SelfCensoring(ColumnwiseMissingness):
 
     def __repr__(self) -> str:
         return f"SelfCensoring({self._sets[0] if self._shared else list(self._sets)})"
+
+
+def _mapped(seen_set: SeenSet, transform: Transform, name: str) -> SeenSet:
+    if transform.name == "none":
+        return seen_set
+    try:
+        return seen_set.mapped(transform.end, transform.inverse)
+    except InputError as error:
+        raise InputError(
+            f"column {name} is transformed by {transform.name}, and {error}"
+        ) from error

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from halfseen.errors import ContradictionError, InputError
-from halfseen.missingness.base import Floats, Generator, Missingness
+from halfseen.missingness.base import Floats, Generator, Missingness, Transform
 from halfseen.missingness.columns import (
     by_name,
     check_fit,
@@ -92,6 +92,18 @@ class SelfSelection(Missingness):
             winner = part.argmax(axis=1) if self.largest else part.argmin(axis=1)
             mask[:, group] = np.arange(group.size) == winner[:, None]
         return mask
+
+    def transformed(self, transforms: Sequence[Transform], names: Sequence[str]) -> SelfSelection:
+        """Return the rule itself: the largest stays the largest, if its group has one scale."""
+        for group in self._groups_of(len(transforms)):
+            first = transforms[group[0]]
+            for k in group:
+                if transforms[k] != first:
+                    raise InputError(
+                        f"{names[group[0]]} and {names[k]} are compared with each other, so they need "
+                        f"the same transform; got {first.name} and {transforms[k].name}."
+                    )
+        return self
 
     def hidden_region(self, X: ArrayLike) -> Box:
         """Box of what lies below the winner; a cell whose group shows no winner may be anything."""

@@ -39,6 +39,15 @@ class SeenSet(ABC):
         """Whether a value ``x`` can be shown."""
         return self.probability(x) > 0.0
 
+    @abstractmethod
+    def mapped(
+        self, end: Callable[[ArrayLike], Floats], inverse: Callable[[ArrayLike], Floats]
+    ) -> SeenSet:
+        """Return the set on another, increasing scale.
+
+        ``end`` takes limits there, -inf and inf to themselves; ``inverse`` leads back.
+        """
+
     def __or__(self, other: SeenSet) -> SeenSet:
         if not isinstance(other, SeenSet):
             return NotImplemented
@@ -117,6 +126,15 @@ class Interval(SeenSet):
         """1 inside, 0 outside."""
         return self.contains(x).astype(float)
 
+    def mapped(
+        self, end: Callable[[ArrayLike], Floats], inverse: Callable[[ArrayLike], Floats]
+    ) -> Interval:
+        """Return the interval between the mapped ends."""
+        lower, upper = float(end(self.lower)), float(end(self.upper))
+        if lower == upper:
+            raise InputError(f"on the transformed scale no value lies in {self!r}.")
+        return Interval(lower, upper, self.closed_lower, self.closed_upper)
+
     def __invert__(self) -> SeenSet:
         return _complement((self,))
 
@@ -165,6 +183,15 @@ class Union(SeenSet):
     def probability(self, x: ArrayLike) -> Floats:
         """1 inside, 0 outside."""
         return self.contains(x).astype(float)
+
+    def mapped(
+        self, end: Callable[[ArrayLike], Floats], inverse: Callable[[ArrayLike], Floats]
+    ) -> SeenSet:
+        """Return the union of the mapped intervals that are not empty on the new scale."""
+        reach = [piece for piece in self.intervals if float(end(piece.upper)) > -math.inf]
+        if not reach:
+            raise InputError(f"on the transformed scale no value lies in {self!r}.")
+        return _join(tuple(piece.mapped(end, inverse) for piece in reach))
 
     def __invert__(self) -> SeenSet:
         return _complement(self.intervals)
@@ -222,6 +249,12 @@ class Predicate(SeenSet):
         """1 inside, 0 outside."""
         return self.contains(x).astype(float)
 
+    def mapped(
+        self, end: Callable[[ArrayLike], Floats], inverse: Callable[[ArrayLike], Floats]
+    ) -> Predicate:
+        """Ask the function about original values."""
+        return Predicate(lambda z: self.contains(inverse(z)), self.name)
+
     def __invert__(self) -> Predicate:
         return Predicate(lambda x: ~self.contains(x), f"~{self.name}")
 
@@ -270,6 +303,12 @@ class Probability(SeenSet):
                 f"{answer[wrong].flat[0]:g}."
             )
         return answer
+
+    def mapped(
+        self, end: Callable[[ArrayLike], Floats], inverse: Callable[[ArrayLike], Floats]
+    ) -> Probability:
+        """Ask the function about original values."""
+        return Probability(lambda z: self.probability(inverse(z)), self.name)
 
     def __invert__(self) -> Probability:
         return Probability(lambda x: 1.0 - self.probability(x), f"~{self.name}")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from halfseen.errors import ContradictionError, InputError
-from halfseen.missingness.base import Floats, Generator, Missingness
+from halfseen.missingness.base import Floats, Generator, Missingness, Transform
 from halfseen.missingness.holes import SEEN, Holes, Scan, gather
 from halfseen.missingness.regions import Box
 
@@ -67,6 +67,15 @@ class Truncation(Missingness):
         Y = np.atleast_2d(np.asarray(Y, dtype=float))
         self.check_width(Y.shape[1])
         return np.repeat(self.contains(Y)[:, None], Y.shape[1], axis=1)
+
+    def transformed(self, transforms: Sequence[Transform], names: Sequence[str]) -> Truncation:
+        """Return the rule that asks the function about rows in original units."""
+
+        def contains(Z: Floats) -> NDArray[np.bool_]:
+            columns = [t.inverse(Z[:, j]) for j, t in enumerate(transforms)]
+            return self.contains(np.stack(columns, axis=1))
+
+        return Truncation(contains, self._width)
 
     def hidden_region(self, X: ArrayLike) -> Box:
         """Refused: the complement of an arbitrary set is neither a box nor a polyhedron."""

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from halfseen.data.frames import frame_kind
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.moments import PairMoments
-from halfseen.data.table import read_table
-from halfseen.errors import ConvergenceWarning, InputError
+from halfseen.data.table import Table, read_table
+from halfseen.data.transforms import BoxCox, read_transforms
+from halfseen.errors import AssumptionWarning, ConvergenceWarning, InputError
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness
 from halfseen.missingness.linear_threshold import LinearThreshold
 from halfseen.missingness.truncation import Truncation
@@ -23,6 +25,7 @@ from halfseen.solvers.full_information import full
 from halfseen.solvers.missing_descent import missing_descent
 from halfseen.solvers.pairwise import pairwise
 from halfseen.solvers.result import Fit, Source, Status
+from halfseen.solvers.scales import to_model_scale
 from halfseen.solvers.truncated_sgd import truncated_sgd
 from halfseen.solvers.truncation import truncation
 from halfseen.solvers.truncation_psgd import truncation_psgd
@@ -50,6 +53,7 @@ def fit(
     progress: bool = False,
     n_jobs: int | None = None,
     names: Sequence[str] | None = None,
+    transforms: Any = None,
     **options: Any,
 ) -> Fit:
     """Learn the Gaussian behind a table with hidden values.
@@ -76,6 +80,10 @@ def fit(
         Threads; None for all cores. The answer does not depend on it.
     names : sequence of str, optional
         Names of the columns, for messages and tables; by default those of the data frame.
+    transforms : str, dict or sequence, optional
+        The scale on which columns are normal: "log", "log10", "sqrt", "boxcox", "yeojohnson", a power
+        such as "boxcox(0.3)", or "none"; one for all, one for each, or by name in a dict. Powers that
+        are not given are learned from values and holes. Limits and rules are stated in original units.
     **options
         Further arguments of the method's own function in ``halfseen.solvers``.
 
@@ -99,7 +107,10 @@ def fit(
             "missingness must be a rule such as SelfCensoring(...), DetectionLimits(...) or "
             f"Truncation(...); got {missingness!r}."
         )
-    solver = _choose(method, missingness, X)
+    table, original, frame = _read(X, names)
+    # What kind of rule it is may be known only when its names are.
+    rule = None if missingness is None else missingness.for_columns(table.names)
+    solver = _choose(method, rule, table)
     name = solver.__name__
     allowed = inspect.signature(solver).parameters
     shared = {"random_state": random_state, "progress": progress, "n_jobs": n_jobs}
@@ -111,35 +122,81 @@ def fit(
             raise InputError(
                 f"method {name!r} does not take the option {option!r}; it takes {', '.join(known)}."
             )
-    if isinstance(X, IntervalData):
-        X = X if names is None else IntervalData(X.lower, X.upper, names)
-    elif not isinstance(X, PairMoments):
-        X = read_table(X, names)
-    elif isinstance(missingness, Truncation | LinearThreshold):
-        raise InputError(
-            f"{type(missingness).__name__} needs the rows themselves, but moments were passed."
-        )
-    elif names is not None:
-        X = dataclasses.replace(X, names=read_table(np.zeros((2, X.width)), names).names)
+    if isinstance(X, PairMoments):
+        if isinstance(rule, Truncation | LinearThreshold):
+            raise InputError(
+                f"{type(rule).__name__} needs the rows themselves, but moments were passed."
+            )
+        if transforms is not None:
+            raise InputError("transforms need the rows themselves, but moments were passed.")
     options.update({key: value for key, value in shared.items() if key in allowed})
-    result = solver(X, missingness, **options)
-    if result.source is None and not isinstance(X, PairMoments):
-        result = dataclasses.replace(result, source=Source(X, missingness, None, 0, n_jobs, {}))
+    if isinstance(table, PairMoments):
+        result = solver(table, rule, **options)
+    else:
+        result = _fit_table(solver, table, rule, transforms, options)
+        assert result.source is not None
+        source = dataclasses.replace(result.source, original=original, original_rule=missingness)
+        result = dataclasses.replace(result, source=source, frame=frame)
     if result.status.severity >= Status.TOO_FEW_JOINT_ROWS.severity:
         details = " ".join(note.text for note in result.notes if note.status is result.status)
         warnings.warn(f"{result.status.value} {details}", ConvergenceWarning, stacklevel=2)
     return result
 
 
+def _read(
+    X: Any, names: Sequence[str] | None
+) -> tuple[Table | IntervalData | PairMoments, Any, str | None]:
+    """Read what is to be fitted; also as it is to be remembered, and the library it came from."""
+    if isinstance(X, PairMoments):
+        if names is not None:
+            X = dataclasses.replace(X, names=read_table(np.zeros((2, X.width)), names).names)
+        return X, None, None
+    if isinstance(X, IntervalData):
+        table = X if names is None else dataclasses.replace(X, names=tuple(names))
+        return table, table, X.frame
+    read, frame = read_table(X, names), frame_kind(X)
+    return read, read if frame is None or names is not None else X, frame
+
+
+def _fit_table(
+    solver: Callable[..., Fit],
+    table: Table | IntervalData,
+    rule: Missingness | None,
+    transforms: Any,
+    options: dict[str, Any],
+) -> Fit:
+    """Fit the rows of a table, on the scale of the model."""
+    scales = None
+    if transforms is None:
+        result = solver(table, rule, **options)
+    else:
+        n_jobs = options.get("n_jobs")
+        at_random = options.get("missing_at_random")
+        modelled, modelled_rule, scales = to_model_scale(table, rule, at_random, transforms, n_jobs)
+        with warnings.catch_warnings():
+            # How the table was read was said just now, in its own units.
+            warnings.simplefilter("ignore", AssumptionWarning)
+            result = solver(modelled, modelled_rule, **options)
+        learned = sum(
+            isinstance(t, BoxCox) and t.power is None
+            for t in read_transforms(transforms, table.names)
+        )
+        if result.parameters is not None:
+            result = dataclasses.replace(result, parameters=result.parameters + learned)
+        table, rule = modelled, modelled_rule
+    source = result.source or Source(table, rule, None, 0, options.get("n_jobs"), {})
+    return dataclasses.replace(result, source=source, transforms=scales)
+
+
 def _choose(method: str, missingness: Missingness | None, X: Any) -> Callable[..., Fit]:
     if method not in METHODS:
         raise InputError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
-    if isinstance(missingness, Truncation):
+    if isinstance(X, IntervalData):
+        allowed = _ANY
+    elif isinstance(missingness, Truncation):
         allowed = _WHOLE_ROWS
     elif isinstance(missingness, LinearThreshold):
         allowed = _THRESHOLDS
-    elif isinstance(X, IntervalData):
-        allowed = _ANY
     elif missingness is None or isinstance(missingness, ColumnwiseMissingness):
         allowed = _COLUMNWISE
         if isinstance(X, PairMoments):

@@ -243,11 +243,13 @@ def missing_descent(
     >>> bool(hs.metrics.mahalanobis_error(fit.mean, truth) < 0.2)
     True
     """
+    table = read_table(X)
+    if isinstance(missingness, Missingness):
+        missingness = missingness.for_columns(table.names)
     if not isinstance(missingness, LinearThreshold):
         raise InputError(
             f"missing_descent needs a LinearThreshold rule; got {type(missingness).__name__}."
         )
-    table = read_table(X)
     values, names = np.asarray(table.values, dtype=np.float64), table.names
     passes, batch_size = whole_number("passes", passes), whole_number("batch_size", batch_size)
     resolve_jobs(n_jobs)

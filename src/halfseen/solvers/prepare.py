@@ -61,6 +61,8 @@ def prepare(
     Without ``integrate`` sets are not made ready for integration: a membership oracle is enough.
     """
     rule = SelfCensoring(everything) if missingness is None else missingness
+    X = X if isinstance(X, PairMoments) else read_table(X)
+    rule = rule.for_columns(X.names)
     if not isinstance(rule, ColumnwiseMissingness):
         raise InputError(
             f"{method} needs a rule that hides each cell by its own value (SelfCensoring, "
@@ -73,10 +75,9 @@ def prepare(
                 "Call fit with the table."
             )
         values, moments, mask = None, X, None
-        rule = rule.for_columns(moments.names)
         _check_extremes(moments, rule)
     else:
-        values, names = read_table(X)
+        values, names = X
         moments, rule = read_moments(values, names, rule, n_jobs)
         mask = ~np.isnan(values) if rule.varies_by_row else None
     columns = prepare_columns(moments, rule if integrate else SelfCensoring(everything), mask)

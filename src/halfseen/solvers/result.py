@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import enum
-import textwrap
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from halfseen.data.frames import labelled
+from halfseen.data.transforms import Transform, log_derivatives
 from halfseen.errors import InputError
 from halfseen.gaussian import Gaussian
 from halfseen.missingness.base import Missingness
 from halfseen.seeds import RandomState
 from halfseen.solvers.inference.uncertainty import Intervals, StandardErrors
+from halfseen.solvers.summary import as_dict, summarise
+from halfseen.solvers.summary import shorten as shorten
 
 if TYPE_CHECKING:
+    from halfseen.report import Plots
     from halfseen.solvers.inference.bootstrap import Bootstrap
     from halfseen.solvers.inference.likelihood import LogLikelihood
+    from halfseen.solvers.inference.original_scale import OriginalScale
 
 
 class Status(enum.Enum):
@@ -110,7 +117,7 @@ class Graph:
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """What a fit came from, as it was given to the solver.
+    """What a fit came from, as it was given to the solver: on the scale of the model.
 
     The table is not copied: imputations of a table that was changed since are those of the changed one.
     """
@@ -121,6 +128,9 @@ class Source:
     seed: int
     n_jobs: int | None
     options: Mapping[str, Any]
+    # As the user gave them, in original units, where that is something else.
+    original: Any = None
+    original_rule: Missingness | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,6 +165,12 @@ class Fit:
         Number of free parameters.
     precision : array of shape (d, d) or None
         The sparse precision matrix, with its zeros, where one was asked for.
+    transforms : tuple of Transform or None
+        The scale of each column, where columns were transformed. Mean, covariance and standard errors
+        are on these scales; imputations, quantiles and likelihoods are in original units.
+    frame : str or None
+        The library of data frames that the table came from. With "pandas", vectors are labelled
+        Series and matrices DataFrames.
     """
 
     gaussian: Gaussian
@@ -169,6 +185,8 @@ class Fit:
     monte_carlo_errors: MonteCarloErrors | None = None
     parameters: int | None = None
     precision: NDArray[np.float64] | None = None
+    transforms: tuple[Transform, ...] | None = None
+    frame: str | None = None
 
     @property
     def status(self) -> Status:
@@ -180,19 +198,22 @@ class Fit:
         )
 
     @property
-    def mean(self) -> NDArray[np.float64]:
+    def mean(self) -> Any:
         """Recovered mean."""
-        return self.gaussian.mean
+        return self._labelled(self.gaussian.mean)
 
     @property
-    def covariance(self) -> NDArray[np.float64]:
+    def covariance(self) -> Any:
         """Recovered covariance."""
-        return self.gaussian.covariance
+        return self._labelled(self.gaussian.covariance)
 
     @property
-    def correlation(self) -> NDArray[np.float64]:
+    def correlation(self) -> Any:
         """Recovered correlation matrix."""
-        return self.gaussian.correlation
+        return self._labelled(self.gaussian.correlation)
+
+    def _labelled(self, array: NDArray[np.float64]) -> Any:
+        return labelled(array, self.names, self.frame)
 
     @property
     def standard_errors(self) -> StandardErrors:
@@ -207,7 +228,9 @@ class Fit:
                     else 'method="full" gives them.'
                 )
             )
-        return self.uncertainty
+        if self.frame != "pandas":
+            return self.uncertainty
+        return self.uncertainty.labelled(self._labelled)
 
     def confidence_interval(self, level: float = 0.95) -> Intervals:
         """Confidence intervals for means, standard deviations, covariances and correlations.
@@ -255,15 +278,20 @@ class Fit:
     def _row_log_likelihoods(
         self, X: Any = None, missingness: Missingness | None = None, missing_at_random: Any = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        from halfseen.solvers.inference.imputation import read_source
+        from halfseen.solvers.inference.imputation import read_source, seen_values
         from halfseen.solvers.inference.likelihood import row_log_likelihoods
 
         problem = read_source(self, X, missingness, missing_at_random)
+        g = self.gaussian
         values, variance = row_log_likelihoods(
-            problem.Y, problem.holes, *problem.from_units(self.mean, self.covariance)
+            problem.Y, problem.holes, *problem.from_units(g.mean, g.covariance)
         )
-        # Densities of seen values are per unit of the table, not per standard deviation.
-        return values - ~problem.hidden @ np.log(problem.scale), variance
+        # Densities of seen values are per unit of the table, not per standard deviation, nor per unit
+        # of a transformed scale.
+        values = values - ~problem.hidden @ np.log(problem.scale)
+        if self.transforms is not None:
+            values = values + log_derivatives(seen_values(self, X), self.transforms, self.names)
+        return values, variance
 
     @property
     def aic(self) -> float:
@@ -402,63 +430,96 @@ class Fit:
             np.where(adjacency | np.eye(len(scale), dtype=bool), partial, 0.0),
         )
 
+    def original_scale(
+        self,
+        level: float = 0.95,
+        probabilities: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95),
+        labels: bool = True,
+    ) -> OriginalScale:
+        """Medians, means and quantiles of each column in the units of the table, with intervals.
+
+        Parameters
+        ----------
+        level : float
+            Of the confidence intervals.
+        probabilities : sequence of float
+            Which quantiles.
+        labels : bool
+            Whether to label results with names where the table was a pandas frame.
+
+        Returns
+        -------
+        OriginalScale
+            ``median`` (the geometric mean of columns that were fitted as logarithms), ``mean``,
+            ``quantiles`` and the ends of their intervals.
+
+        Examples
+        --------
+        >>> import numpy as np, halfseen as hs
+        >>> x = np.exp(np.random.default_rng(0).normal(size=(2000, 1)))
+        >>> x[x < 0.5] = np.nan
+        >>> fit = hs.fit(x, hs.DetectionLimits(lower=0.5), transforms="log", random_state=0)
+        >>> found = fit.original_scale()
+        >>> bool(found.median_lower[0] < 1.0 < found.median_upper[0])
+        True
+        """
+        from halfseen.solvers.inference.original_scale import original_scale
+
+        found = original_scale(self, level, probabilities)
+        return found.labelled() if labels and self.frame == "pandas" else found
+
     def summary(self, most_columns: int = 40) -> str:
         """Return a table of what was learned, in 80 columns of text."""
-        title = f"Gaussian of {len(self.names)} columns from {self.rows} rows"
-        lines = [title, f"method: {self.method}", f"status: {self.status.name.lower()}"]
-        lines += textwrap.wrap(self.status.value, 78, initial_indent="  ", subsequent_indent="  ")
-        for note in self.notes:
-            lines += textwrap.wrap(note.text, 78, initial_indent="  - ", subsequent_indent="    ")
-        lines += ["", *self._table(most_columns)]
-        return "\n".join(lines + self._strongest_correlations())
+        return summarise(self, most_columns)
 
-    def _table(self, most: int) -> list[str]:
-        """Means and standard deviations, with their standard errors where there are any."""
-        errors = self.uncertainty
-        deviations = self.gaussian.standard_deviations
-        if errors is None:
-            head = f"{'column':<30} {'seen':>7} {'mean':>14} {'std. dev.':>14}"
-        else:
-            head = f"{'column':<24} {'seen':>6}"
-            head += "".join(f" {word:>12} {'(s.e.)':>10}" for word in ("mean", "std. dev."))
-        lines = [head, "-" * len(head)]
-        for i, name in enumerate(self.names[:most]):
-            seen = f"{self.seen_share[i]:.1%}"
-            if errors is None:
-                lines.append(
-                    f"{shorten(name, 30):<30} {seen:>7} {self.mean[i]:>14.6g} {deviations[i]:>14.6g}"
-                )
-                continue
-            pairs = (
-                (self.mean[i], errors.mean[i]),
-                (deviations[i], errors.standard_deviation[i]),
-            )
-            cells = " ".join(f"{value:>12.5g} {f'({error:.2g})':>10}" for value, error in pairs)
-            lines.append(f"{shorten(name, 24):<24} {seen:>6} {cells}")
-        if len(self.names) > most:
-            lines.append(f"… and {len(self.names) - most} more columns")
-        return lines
+    def to_dict(self, level: float = 0.95) -> dict[str, Any]:
+        """Return everything that was learned as plain data, by names of columns; None where not known.
 
-    def _strongest_correlations(self, most: int = 8) -> list[str]:
-        d = len(self.names)
-        if d < 2:
-            return []
-        i, j = np.triu_indices(d, 1)
-        r = self.correlation[i, j]
-        order = np.argsort(-np.abs(r), kind="stable")[:most]
-        head = "correlations" if len(r) <= most else f"the {most} strongest correlations"
-        intervals = None if self.uncertainty is None else self.confidence_interval().correlation
-        if intervals is not None:
-            head += ", with 95 % intervals"
-        lines = ["", head, "-" * len(self._table(0)[0])]
-        for k in order:
-            pair = f"{shorten(self.names[i[k]], 25)} ~ {shorten(self.names[j[k]], 25)}"
-            line = f"{pair:<53} {r[k]:>7.3f}"
-            if intervals is not None:
-                low, high = intervals.lower[i[k], j[k]], intervals.upper[i[k], j[k]]
-                line += f"  {low:>+6.3f} to {high:>+6.3f}"
-            lines.append(line)
-        return lines
+        This is what ``halfseen fit --json`` prints.
+
+        Parameters
+        ----------
+        level : float
+            Of the intervals.
+        """
+        return as_dict(self, level)
+
+    @property
+    def plot(self) -> Plots:
+        """Figures of the fit: ``plot.pair(i, j)``, ``.marginal(i)``, ``.correlation()``, ``.trace()``.
+
+        Each returns Matplotlib axes.
+        """
+        from halfseen.report import Plots
+
+        return Plots(self)
+
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        diagnosis: Any = None,
+        call: str | None = None,
+        title: str | None = None,
+    ) -> Path:
+        """Write one page of HTML that shows what was learned, and needs nothing else to be read.
+
+        Parameters
+        ----------
+        path : path
+        diagnosis : Diagnosis, optional
+            What ``halfseen.diagnose`` said, to be shown with the assumptions.
+        call : str, optional
+            How to repeat the fit, where it is not told by the fit itself.
+        title : str, optional
+
+        Returns
+        -------
+        Path
+        """
+        from halfseen.report import write_report
+
+        return write_report(self, path, diagnosis=diagnosis, call=call, title=title)
 
     def __repr__(self) -> str:
         return (
@@ -483,11 +544,6 @@ def projection_notes(
         f"positive definite (smallest eigenvalue {floor:g})."
     )
     return [Note(Status.PROJECTED, text)]
-
-
-def shorten(name: str, width: int) -> str:
-    """Cut a name to a width."""
-    return name if len(name) <= width else name[: width - 1] + "…"
 
 
 def name_some(items: list[str], most: int = 3) -> str:

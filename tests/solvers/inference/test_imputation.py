@@ -262,8 +262,12 @@ def test_data_frames():
     fit = _fit(frame, rule)
     filled = fit.impute()
     hidden = np.isnan(X)
-    assert (filled < [0.8, 1.0])[hidden].all()
+    assert list(filled.columns) == ["lead", "zinc"]
+    assert (filled.to_numpy() < [0.8, 1.0])[hidden].all()
     np.testing.assert_allclose(fit.impute(frame), filled, rtol=1e-12)
+    np.testing.assert_allclose(fit.impute(X), filled, rtol=1e-12)
+    with pytest.raises(hs.InputError, match="another order"):
+        fit.impute(frame[["zinc", "lead"]])
     assert fit.draw_imputations(frame, m=2, random_state=0).shape == (2, 60, 2)
 
 

@@ -122,12 +122,11 @@ def read_problem(
     values, names = np.asarray(table.values, dtype=np.float64), table.names
     check_finite(values, names)
     mask = _read_mask(at_random, values)
-    rule = SelfCensoring(everything) if missingness is None else missingness
+    rule = (SelfCensoring(everything) if missingness is None else missingness).for_columns(names)
     if isinstance(rule, ColumnwiseMissingness):
         # Which also checks them, in the precision they came in.
         moments, rule = read_moments(table.values, names, rule, n_jobs)
     else:
-        rule = rule.for_columns(names)
         moments = PairMoments.from_array(values, names, n_jobs)
         rule.check(table.values, names, mask)
     if units is None:
@@ -206,26 +205,78 @@ def _read_intervals(
     at_random: Any,
     units: tuple[Floats, Floats] | None,
 ) -> Problem:
-    if missingness is not None or at_random is not None:
-        raise InputError(
-            "IntervalData says for each cell what is known of it, so neither a rule nor "
-            "missing_at_random may be given with it."
-        )
     if units is None:
         if len(data) < 2:
             raise InputError(f"at least 2 rows are needed; got {len(data)}.")
         centre, scale = _units_of_intervals(data)
     else:
         centre, scale = units
+    values = data.values
+    mask = _read_mask(at_random, values)
+    if missingness is None:
+        _need_a_rule(data, data.not_detected)
+        holes = data.holes()
+    else:
+        holes = _holes_under(
+            missingness, data, mask, Scan(centre, scale, np.full(scale.size, REACH))
+        )
+    if mask is not None:
+        # Said of a cell with an interval of its own too: then the interval is not to be believed.
+        holes = holes.with_missing_at_random(mask)
     return Problem(
-        (data.values - centre) / scale,
-        data.holes().standardised(centre, scale),
+        (values - centre) / scale,
+        holes.standardised(centre, scale),
         centre,
         scale,
         data.names,
         None,
         None,
     )
+
+
+def _holes_under(
+    missingness: Missingness, data: IntervalData, mask: Mask | None, scan: Scan
+) -> Holes:
+    """Holes of a table of intervals under a rule: what a cell says of itself goes first.
+
+    The rule speaks of cells of which nothing is known but that they were not detected. It also speaks
+    of blank cells, unless others in their column are marked: then a blank one was not hidden by it.
+    """
+    if isinstance(missingness, Truncation):
+        raise InputError(
+            "Truncation shows whole rows or none, so it does not go with IntervalData."
+        )
+    rule = missingness.for_columns(data.names)
+    told = ~data.seen & ~data.at_random
+    if mask is None:
+        marked = (told | data.not_detected).any(axis=0)
+        mask = data.blank & marked
+        if mask.any():
+            names = [data.names[j] for j in np.flatnonzero(mask.any(axis=0))]
+            warn(
+                f"blank cells in column {name_some(names)} are taken to be missing at random, since "
+                "other cells there say that they were not detected. Pass missing_at_random= to say "
+                "otherwise."
+            )
+    values = data.values
+    rule.check(values, data.names, told | mask)
+    holes = rule.holes(values, scan)
+    unexplained = holes.whole_lines[np.maximum(holes.index, 0)] & data.not_detected
+    if holes.inequalities is None:
+        _need_a_rule(data, unexplained)
+    holes = holes.with_missing_at_random(mask)
+    return holes.with_intervals(told, data.lower[told], data.upper[told])
+
+
+def _need_a_rule(data: IntervalData, unexplained: Mask) -> None:
+    if unexplained.any():
+        row, column = (int(k) for k in np.argwhere(unexplained)[0])
+        name = data.names[column]
+        raise InputError(
+            f"row {row}, column {name}: the cell says that the value was not detected, but not at "
+            f"which limit ({int(unexplained.sum())} such cells). State the limit, as in "
+            f"rules({{{name!r}: '>=0.5'}}) or DetectionLimits(lower={{{name!r}: 0.5}})."
+        )
 
 
 def _units_of_intervals(data: IntervalData) -> tuple[Floats, Floats]:

@@ -41,7 +41,7 @@ def start_from(X: Any, problem: Problem, n_jobs: int | None) -> tuple[Floats, Fl
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 found = pairwise(X, problem.missingness, n_jobs=n_jobs)
-            return problem.from_units(found.mean, found.covariance)
+            return problem.from_units(found.gaussian.mean, found.gaussian.covariance)
         except NotIdentifiedError:
             # A pair is never seen together: pairs cannot be started from.
             pass

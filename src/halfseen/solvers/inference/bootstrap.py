@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from halfseen.checks import share, whole_number
+from halfseen.data.interval_data import IntervalData
 from halfseen.errors import InputError
 from halfseen.parallel import single_blas_thread
 from halfseen.seeds import Purpose, RandomState, keyed_generator, seed_of
@@ -83,10 +84,11 @@ def bootstrap(
     replicates = whole_number("replicates", replicates, 2)
     means, covariances, values = [], [], []
     for found in refits(fit, replicates, kind, seed_of(random_state)):
-        means.append(found.mean)
-        covariances.append(found.covariance)
+        means.append(found.gaussian.mean)
+        covariances.append(found.gaussian.covariance)
         if statistic is not None:
-            values.append(np.asarray(statistic(found.mean, found.covariance), dtype=float))
+            g = found.gaussian
+            values.append(np.asarray(statistic(g.mean, g.covariance), dtype=float))
     return Bootstrap(np.array(means), np.array(covariances), np.array(values) if values else None)
 
 
@@ -104,6 +106,11 @@ def refits(fit: Fit, count: int, kind: str, seed: int) -> Iterator[Fit]:
     if kind == "parametric" and rule is None:
         raise InputError(
             'a parametric bootstrap hides values by the rule, and none was stated; use kind="rows".'
+        )
+    if kind == "parametric" and isinstance(source.X, IntervalData):
+        raise InputError(
+            "a parametric bootstrap needs to know what each value was compared with, which "
+            'IntervalData says of hidden cells alone; use kind="rows".'
         )
     options: dict[str, Any] = dict(source.options)
     if "penalty" in fit.history:
@@ -124,7 +131,7 @@ def refits(fit: Fit, count: int, kind: str, seed: int) -> Iterator[Fit]:
         return
     problem = read_problem(source.X, rule, source.missing_at_random, source.n_jobs)
     m_step = m_step_for(problem, **options)[0]
-    start = problem.from_units(fit.mean, fit.covariance)
+    start = problem.from_units(fit.gaussian.mean, fit.gaussian.covariance)
     for k in range(count):
         rng = keyed_generator(seed, Purpose.BOOTSTRAP, k)
         rows = rng.integers(fit.rows, size=fit.rows)

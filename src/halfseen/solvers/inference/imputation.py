@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.checks import whole_number
+from halfseen.data.frames import frame_kind, frame_of
 from halfseen.data.interval_data import IntervalData
-from halfseen.data.table import read_table
+from halfseen.data.table import Table, read_table
+from halfseen.data.transforms import Identity, Transform, back_to_units
 from halfseen.errors import AssumptionWarning, InputError
 from halfseen.gaussian import Gaussian
 from halfseen.parallel import single_blas_thread
@@ -27,6 +30,7 @@ from halfseen.solvers.full_information.filling import fill
 from halfseen.solvers.full_information.problem import Problem, read_problem
 from halfseen.solvers.full_information.stochastic_em import inverse
 from halfseen.solvers.inference.bootstrap import refits
+from halfseen.solvers.scales import apply
 
 if TYPE_CHECKING:
     from halfseen.solvers.result import Fit
@@ -60,18 +64,47 @@ def read_source(
             )
     rule = missingness
     if rule is None and source is not None and not isinstance(X, IntervalData):
-        rule = source.missingness
-    problem = read_problem(X, rule, missing_at_random, None, units)
-    if problem.shape[1] != g.dimension:
-        raise InputError(f"the fit has {g.dimension} columns, but X has {problem.shape[1]}.")
-    return problem
+        rule = source.missingness if source.original is None else source.original_rule
+    table = X if isinstance(X, IntervalData) else _named_table(fit, X)
+    if table.values.shape[1] != g.dimension:
+        raise InputError(f"the fit has {g.dimension} columns, but X has {table.values.shape[1]}.")
+    if fit.transforms is not None:
+        if rule is not None:
+            # What contradicts the rule is to be named in original units.
+            rule = rule.for_columns(table.names)
+            rule.check(table.values, table.names, _mask_or_none(missing_at_random))
+        table, rule = apply(table, rule, fit.transforms)
+    return read_problem(table, rule, missing_at_random, None, units)
+
+
+def _mask_or_none(given: Any) -> NDArray[np.bool_] | None:
+    return None if given is None else np.asarray(given, dtype=bool)
+
+
+def _named_table(fit: Fit, X: Any) -> Table:
+    """Read a table; one without names has those of the fit."""
+    table = read_table(X, fewest_rows=1)
+    if frame_kind(X) is None:
+        fits = table.values.shape[1] == len(fit.names)
+        return Table(table.values, fit.names) if fits else table
+    if table.names != fit.names and sorted(table.names) == sorted(fit.names):
+        raise InputError(
+            "X has the columns of the fit in another order; pass X[list(fit.names)], or the like."
+        )
+    return table
+
+
+def original_table(fit: Fit) -> Any:
+    """Return the table that was fitted, as it was given."""
+    source = fit.source
+    assert source is not None
+    return source.X if source.original is None else source.original
 
 
 def seen_values(fit: Fit, X: Any) -> Floats:
     """Return the table as it was given, NaN where hidden: seen cells are not changed by a bit."""
     if X is None:
-        assert fit.source is not None
-        X = fit.source.X
+        X = original_table(fit)
     if isinstance(X, IntervalData):
         return X.values
     return np.asarray(read_table(X, fewest_rows=1).values, dtype=float)
@@ -86,18 +119,65 @@ def impute(
     seed = 0 if fit.source is None else fit.source.seed
     mean, covariance = problem.from_units(fit.gaussian.mean, fit.gaussian.covariance)
     hidden = problem.hidden
+    curved = _curved(fit)
     with single_blas_thread():
-        total, tally = _average(problem, mean, covariance, seed, n_jobs)
+        total, tally, originals = _average(problem, mean, covariance, seed, n_jobs, curved)
     Y = np.where(hidden, total, problem.Y)
     if tally is not None:
         _keep_inside(Y, problem, *tally)
-    return np.where(hidden, _to_units(problem, Y), seen_values(fit, X))
+    filled = back_to_units(_to_units(problem, Y), fit.transforms)
+    one_piece = hidden & ~_several_pieces(problem)
+    for j, curve in originals.items():
+        # Of a curved scale the mean is taken in original units, draw by draw.
+        values = curve.mean(_to_units(problem, total)[:, j])
+        filled[:, j] = np.where(one_piece[:, j], values, filled[:, j])
+    filled = np.where(hidden, filled, seen_values(fit, X))
+    _check_finite(filled, fit)
+    return _like(fit, X, filled)
+
+
+def _curved(fit: Fit) -> dict[int, Transform]:
+    """Columns on scales that are not straight, with their transforms."""
+    return {j: t for j, t in enumerate(fit.transforms or ()) if not isinstance(t, Identity)}
+
+
+def _several_pieces(problem: Problem) -> NDArray[np.bool_]:
+    sets, index = problem.holes.sets, problem.holes.index
+    return (index >= 0) & (np.diff(sets.start)[index] > 1)
+
+
+def _check_finite(filled: Floats, fit: Fit) -> None:
+    wrong = np.argwhere(~np.isfinite(filled))
+    if wrong.size:
+        row, column = (int(k) for k in wrong[0])
+        assert fit.transforms is not None
+        raise InputError(
+            f"row {row}, column {fit.names[column]}: on the scale {fit.transforms[column].name} the "
+            "hidden value lies where original units have none. Choose another transform for this column."
+        )
+
+
+def _like(fit: Fit, X: Any, filled: Floats) -> Any:
+    """Give the filled table back in the shape that the table came in."""
+    given = original_table(fit) if X is None else X
+    if isinstance(given, IntervalData):
+        return frame_of(filled, given.names, given.frame, given.labels)
+    return frame_of(filled, fit.names, frame_kind(given), getattr(given, "index", None))
 
 
 def _average(
-    problem: Problem, mean: Floats, covariance: Floats, seed: int, n_jobs: int | None
-) -> tuple[Floats, tuple[Floats, Floats] | None]:
-    """Average the expected values of hidden cells over sweeps; tally draws by piece of their sets."""
+    problem: Problem,
+    mean: Floats,
+    covariance: Floats,
+    seed: int,
+    n_jobs: int | None,
+    curved: Mapping[int, Transform],
+) -> tuple[Floats, tuple[Floats, Floats] | None, dict[int, _Curve]]:
+    """Average the expected values of hidden cells over sweeps; tally draws by piece of their sets.
+
+    Draws of ``curved`` columns are also averaged in original units.
+    """
+    originals = {j: _Curve(transform, len(problem.Y)) for j, transform in curved.items()}
     Y, holes = problem.Y, problem.holes
     fill(Y, holes, mean, np.sqrt(np.diag(covariance)), seed, problem.names, 0, n_jobs)
     P = inverse(covariance)
@@ -118,9 +198,47 @@ def _average(
             sweep_block(part, Z, E, np.zeros(mean.size), block, mean, P, draws, bool(k % 2))
             if k >= FORGET:
                 total[rows] += E
+                for j, curve in originals.items():
+                    curve.add(rows, problem.centre[j] + problem.scale[j] * part[:, j])
                 if tally is not None:
                     _count(tally, part, holes.index[rows], holes.sets, rows)
-    return total / SWEEPS + mean, tally
+    return total / SWEEPS + mean, tally, originals
+
+
+class _Curve:
+    """Average of draws of one column in original units.
+
+    Draws z are noisier than their expected values, which are known too; what g(z) owes to the noise
+    of z is taken out by regression (a control variate).
+    """
+
+    def __init__(self, transform: Transform, rows: int) -> None:
+        self.transform = transform
+        # Sums of z, z², g, zg, about the first draw; least and largest g.
+        self.origin = np.zeros((2, rows))
+        self.sums = np.zeros((4, rows))
+        self.least, self.largest = np.full(rows, np.inf), np.full(rows, -np.inf)
+
+    def add(self, rows: slice, z: Floats) -> None:
+        """Add one draw of each of some rows."""
+        g = self.transform.inverse(z)
+        first = ~self.sums[:, rows].any(axis=0) & np.isinf(self.least[rows])
+        self.origin[:, rows] = np.where(first, (z, g), self.origin[:, rows])
+        np.minimum(self.least[rows], g, out=self.least[rows])
+        np.maximum(self.largest[rows], g, out=self.largest[rows])
+        with np.errstate(invalid="ignore"):
+            z, g = z - self.origin[0, rows], g - self.origin[1, rows]
+            self.sums[:, rows] += z, z * z, g, z * g
+
+    def mean(self, expected: Floats) -> Floats:
+        """Return the mean of g, where the mean of z is known to be ``expected``."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            z, zz, g, zg = self.sums / SWEEPS
+            slope = (zg - z * g) / (zz - z * z)
+            slope = np.where(np.isfinite(slope), slope, 0.0)
+            value = self.origin[1] + g - slope * (self.origin[0] + z - expected)
+        # Inside of what was drawn, and so inside of the hidden set.
+        return np.clip(value, self.least, self.largest)
 
 
 def _count(tally: tuple[Floats, Floats], part: Floats, index: Any, sets: Any, rows: slice) -> None:
@@ -137,7 +255,7 @@ def _count(tally: tuple[Floats, Floats], part: Floats, index: Any, sets: Any, ro
 def _keep_inside(Y: Floats, problem: Problem, counts: Floats, sums: Floats) -> None:
     """Where a mean falls between the pieces of its set, take the mean of the likeliest piece."""
     sets, index = problem.holes.sets, problem.holes.index
-    several = (index >= 0) & (np.diff(sets.start)[index] > 1)
+    several = _several_pieces(problem)
     inside = np.zeros(Y.shape, dtype=bool)
     for piece in range(len(counts)):
         has = several & (np.diff(sets.start)[index] > piece)
@@ -179,7 +297,9 @@ def draw_imputations(
             P = inverse(covariance)
             for _ in range(FORGET):
                 rows.sweep(mean, P)
-            out[k] = np.where(hidden, _to_units(problem, problem.Y), seen)
+            drawn = back_to_units(_to_units(problem, problem.Y), fit.transforms)
+            out[k] = np.where(hidden, drawn, seen)
+            _check_finite(out[k], fit)
     return out
 
 

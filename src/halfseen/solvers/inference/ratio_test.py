@@ -101,7 +101,9 @@ def likelihood_ratio_test(small: Fit, large: Fit) -> RatioTest:
     values, variance = [], []
     for fit in (large, small):
         found = row_log_likelihoods(
-            problem.Y, problem.holes, *problem.from_units(fit.mean, fit.covariance)
+            problem.Y,
+            problem.holes,
+            *problem.from_units(fit.gaussian.mean, fit.gaussian.covariance),
         )
         values.append(found[0])
         variance.append(found[1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,6 +47,11 @@ class Intervals:
     covariance: Limits
     correlation: Limits
 
+    def labelled(self, label: Callable[[Floats], Any]) -> Intervals:
+        """Return the same with labels on vectors and matrices."""
+        limits = (self.mean, self.standard_deviation, self.covariance, self.correlation)
+        return Intervals(self.level, *(Limits(*map(label, both)) for both in limits))
+
 
 class Estimate(NamedTuple):
     """The value of a function of the parameters, and its standard error."""
@@ -70,6 +75,8 @@ class StandardErrors:
         The estimate.
     missing : array or None
         Shares of the information that the holes took, in independent directions, growing.
+    label : callable or None
+        Puts names on vectors and matrices, where the table was a frame that has labels.
     """
 
     mean: Floats
@@ -78,6 +85,7 @@ class StandardErrors:
     parameters: Floats | None
     gaussian: Gaussian
     missing: Floats | None = None
+    label: Callable[[Floats], Any] | None = None
 
     @classmethod
     def from_parameters(
@@ -107,7 +115,18 @@ class StandardErrors:
     @property
     def standard_deviation(self) -> Floats:
         """Standard errors of the standard deviations: se(σ²)/(2σ)."""
-        return np.diag(self.covariance) / (2.0 * self.gaussian.standard_deviations)
+        errors = np.diag(self.covariance) / (2.0 * self.gaussian.standard_deviations)
+        return errors if self.label is None else self.label(errors)
+
+    def labelled(self, label: Callable[[Floats], Any]) -> StandardErrors:
+        """Return the same with labels on vectors and matrices."""
+        return replace(
+            self,
+            mean=label(self.mean),
+            covariance=label(self.covariance),
+            correlation=label(self.correlation),
+            label=label,
+        )
 
     def vector(self) -> Floats:
         """Return the standard errors of (μ, Σ_ij for i >= j)."""
@@ -163,27 +182,31 @@ class StandardErrors:
         level = share("level", level)
         q = float(ndtri(0.5 + 0.5 * level))
         g = self.gaussian
+        # Labels, where there are any, are put on anew by whoever wants them.
+        errors = np.asarray(self.covariance)
+        of_mean, of_correlation = np.asarray(self.mean), np.asarray(self.correlation)
         # log σ² ± q se(σ²)/σ²
         variance = np.diag(g.covariance)
-        ratio = np.exp(q * np.diag(self.covariance) / variance)
-        low, high = g.covariance - q * self.covariance, g.covariance + q * self.covariance
+        ratio = np.exp(q * np.diag(errors) / variance)
+        low, high = g.covariance - q * errors, g.covariance + q * errors
         np.fill_diagonal(low, variance / ratio)
         np.fill_diagonal(high, variance * ratio)
         # artanh ρ ± q se(ρ)/(1 − ρ²)
         R = g.correlation
         with np.errstate(divide="ignore", invalid="ignore"):
             z = np.arctanh(np.clip(R, -1.0, 1.0))
-            width = q * self.correlation / (1.0 - R * R)
+            width = q * of_correlation / (1.0 - R * R)
             lower, upper = np.tanh(z - width), np.tanh(z + width)
         np.fill_diagonal(lower, 1.0)
         np.fill_diagonal(upper, 1.0)
-        return Intervals(
+        found = Intervals(
             level,
-            Limits(g.mean - q * self.mean, g.mean + q * self.mean),
+            Limits(g.mean - q * of_mean, g.mean + q * of_mean),
             Limits(np.sqrt(variance / ratio), np.sqrt(variance * ratio)),
             Limits(low, high),
             Limits(lower, upper),
         )
+        return found if self.label is None else found.labelled(self.label)
 
 
 def correlation_errors(

@@ -1,0 +1,244 @@
+"""Tables that say in a second column what the first one means.
+
+A column X is read together with one whose name is X and a suffix, in any case, after ``_``, ``.``,
+``-`` or a space:
+
+===========================================  ====================================================
+``flag``, ``qualifier``, ``qual``, ``q``     ``U``, ``<``, ``ND``: the value is a limit, and the
+                                             truth below it; ``>``: above it; ``J``: estimated;
+                                             empty, ``=``: seen
+``censored``, ``cen``, ``nd``                the same, and true, yes, 1: below the value
+``detected``                                 the same, and false, no, 0: below the value
+``lower`` and ``upper``, ``lo`` and ``hi``   the ends of an interval for X; an empty one is open
+===========================================  ====================================================
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from halfseen.data.cell_reasons import called, shorten
+from halfseen.errors import InputError
+
+# What the booleans of a flag column mean, by the end of its name.
+SUFFIXES = (
+    dict.fromkeys(("flag", "flags", "qualifier", "qualifiers", "qual", "q"), "qualifier")
+    | dict.fromkeys(("censored", "cens", "cen", "nd", "nondetect"), "censored")
+    | dict.fromkeys(("detected", "detect"), "detected")
+)
+ENDS = {"lower": "upper", "lo": "hi"}
+# The name of the column that bare ``lower`` and ``upper`` give.
+UNNAMED = "value"
+BETWEEN = " _.-"
+
+
+class Wanted(NamedTuple):
+    """A column to read: where its values and its flags are, or its ends. Positions in the table."""
+
+    name: str
+    value: int | None
+    flags: tuple[int, ...] = ()
+    lower: int | None = None
+    upper: int | None = None
+
+
+class Companions(NamedTuple):
+    """Flag columns with the position of their column, and pairs of ends with the name of theirs."""
+
+    flags: dict[int, int]
+    pairs: dict[str, tuple[int, int]]
+
+
+def choose(
+    names: Sequence[str],
+    columns: Sequence[str] | str | None,
+    index: int | None,
+    holds_numbers: Callable[[int], str],
+    companions: bool = True,
+) -> list[Wanted]:
+    """Decide which columns are read, and from where.
+
+    Parameters
+    ----------
+    names : names of all columns of the table
+    columns : those to read, or None for all
+    index : position of the column of row labels
+    holds_numbers : returns an example if a column named like flags holds numbers other than 0 and 1
+    companions : whether second columns are looked for
+    """
+    places = [j for j in range(len(names)) if j != index]
+    found = _companions(names, places) if companions else Companions({}, {})
+    if columns is None:
+        _check_names(names, places)
+        return _all_of(names, places, found, holds_numbers)
+    return _some_of(names, places, columns, found, holds_numbers)
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """Split a name such as "lead_flag" into "lead" and "flag"; both are empty for other names."""
+    for suffix in (*SUFFIXES, *ENDS, *ENDS.values()):
+        stem = name[: -len(suffix)]
+        if name[-len(suffix) :].lower() == suffix and stem and stem[-1] in BETWEEN:
+            base = stem.rstrip(BETWEEN)
+            return (base, suffix) if base else ("", "")
+    return "", ""
+
+
+def find_column(names: Sequence[str], name: str, argument: str, others: Iterable[str] = ()) -> int:
+    """Return the position of a column; an unknown one gets the closest match."""
+    places = [j for j, known in enumerate(names) if known == name]
+    if len(places) == 1:
+        return places[0]
+    if places:
+        raise InputError(
+            f"{argument}: {len(places)} columns are named {name!r}; rename them first."
+        )
+    known = list(dict.fromkeys([*names, *others]))
+    # Names differ in case more often than in letters.
+    folded = {other.casefold().strip(): other for other in known}
+    close = difflib.get_close_matches(str(name).casefold().strip(), folded, n=1)
+    if close:
+        hint = f"did you mean {shorten(folded[close[0]])}?"
+    else:
+        shown = ", ".join(shorten(other) for other in known[:8])
+        hint = f"the table has {shown}{', ...' if len(known) > 8 else ''}."
+    raise InputError(f"{argument}: there is no column {shorten(str(name))}; {hint}")
+
+
+def _companions(names: Sequence[str], places: Sequence[int]) -> Companions:
+    """Find the columns that are named as companions of others."""
+    flags: dict[int, int] = {}
+    ends: dict[str, dict[str, int]] = {}
+    for j in places:
+        if names[j].casefold() in ("lower", "upper"):
+            ends.setdefault(UNNAMED, {})[names[j].casefold()] = j
+        stem, suffix = split_name(names[j])
+        if suffix in SUFFIXES:
+            base = _same_name(names, places, stem, j)
+            if base is not None:
+                flags[j] = base
+        elif suffix:
+            ends.setdefault(stem.casefold(), {})[suffix] = j
+    pairs = {
+        split_name(names[of[low]])[0] or UNNAMED: (of[low], of[high])
+        for of in ends.values()
+        for low, high in ENDS.items()
+        if low in of and high in of
+    }
+    return Companions(flags, pairs)
+
+
+def _same_name(names: Sequence[str], places: Sequence[int], base: str, flag: int) -> int | None:
+    """Find the column that a flag column speaks of: in the same case, or in another one."""
+    exact = [j for j in places if names[j] == base]
+    alike = exact or [j for j in places if names[j].casefold() == base.casefold()]
+    if len(alike) > 1:
+        told = " or ".join(shorten(names[j]) for j in alike)
+        raise InputError(
+            f"column {called(names[flag])} may hold the flags of {told}; rename it, or pass "
+            "companions=False to read each column by itself."
+        )
+    return alike[0] if alike else None
+
+
+def _check_names(names: Sequence[str], places: Sequence[int]) -> None:
+    for j in places:
+        if not names[j].strip():
+            raise InputError(
+                f"column {j + 1} has no name. Name it, leave it out with columns=, or make it the row "
+                f"labels with index={names[j]!r}."
+            )
+    for name, count in Counter(names[j] for j in places).items():
+        if count > 1:
+            raise InputError(
+                f"{count} columns are named {shorten(name)}; rename them, or leave them out with "
+                "columns=."
+            )
+
+
+def _all_of(
+    names: Sequence[str],
+    places: Sequence[int],
+    found: Companions,
+    holds_numbers: Callable[[int], str],
+) -> list[Wanted]:
+    """Read every column, with its companions."""
+    _refuse_doubts([called(name) for name in names], found, holds_numbers)
+    first = {low: (name, low, high) for name, (low, high) in found.pairs.items()}
+    second = {high for _, high in found.pairs.values()}
+    wanted = []
+    for j in places:
+        if j in first:
+            name, low, high = first[j]
+            wanted.append(Wanted(name, None, lower=low, upper=high))
+        elif j not in second and j not in found.flags:
+            wanted.append(Wanted(names[j], j, _flags_of(j, found)))
+    return wanted
+
+
+def _refuse_doubts(
+    names: Sequence[str], found: Companions, holds_numbers: Callable[[int], str]
+) -> None:
+    """Ask where names alone do not tell what a column is."""
+    remedy = (
+        "choose the columns to read with columns=, or pass companions=False to read all as they are"
+    )
+    for flag, base in found.flags.items():
+        if base in found.flags:
+            raise InputError(
+                f"columns {names[base]} and {names[flag]} both have names of flags: {remedy}."
+            )
+        if example := holds_numbers(flag):
+            raise InputError(
+                f"column {names[flag]} is named like the flags of {names[base]}, but holds numbers "
+                f"such as {example}: rename it, {remedy}."
+            )
+    for name, (low, high) in found.pairs.items():
+        if any(other.casefold() == name.casefold() for other in names):
+            raise InputError(
+                f"column {called(name)} stands beside {names[low]} and {names[high]}, which could be "
+                f"its ends or columns of their own: {remedy}."
+            )
+
+
+def _some_of(
+    names: Sequence[str],
+    places: Sequence[int],
+    columns: Sequence[str] | str,
+    found: Companions,
+    holds_numbers: Callable[[int], str],
+) -> list[Wanted]:
+    """Read the columns that were asked for, with their companions."""
+    asked = [columns] if isinstance(columns, str) else list(columns)
+    if not asked:
+        raise InputError("columns= names no column; leave it away to read all.")
+    if twice := [name for name, count in Counter(asked).items() if count > 1]:
+        raise InputError(f"columns= names {twice[0]!r} more than once.")
+    numeric = {flag for flag in found.flags if holds_numbers(flag)}
+    flags = Companions({f: b for f, b in found.flags.items() if f not in numeric}, found.pairs)
+    wanted = []
+    for name in asked:
+        if name in found.pairs and name not in names:
+            low, high = found.pairs[name]
+            wanted.append(Wanted(name, None, lower=low, upper=high))
+            continue
+        j = find_column(names, name, "columns=", found.pairs)
+        if j not in places:
+            raise InputError(
+                f"column {called(name)} is in columns= and in index=; it can be one of them."
+            )
+        base = None if j not in flags.flags else names[flags.flags[j]]
+        if base in asked:
+            raise InputError(
+                f"column {called(name)} holds the flags of {called(str(base))}, and is read with it: "
+                "leave it out of columns=, or pass companions=False to read it as a column."
+            )
+        wanted.append(Wanted(name, j, _flags_of(j, flags)))
+    return wanted
+
+
+def _flags_of(column: int, found: Companions) -> tuple[int, ...]:
+    return tuple(flag for flag, base in found.flags.items() if base == column)

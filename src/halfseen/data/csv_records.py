@@ -1,0 +1,209 @@
+"""From a file of separated values to names and columns of texts."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+from collections import Counter
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from halfseen.data.cell_reasons import shorten
+from halfseen.data.cells import CellFormat, read_cell
+from halfseen.errors import InputError
+
+# The most likely ones come last in a text with several: a comma is also a decimal sign and prose.
+SEPARATORS = ("\t", ";", "|", ",")
+WORDS = {"\t": "tab", ";": "semicolon", "|": "bar", ",": "comma"}
+# So many characters are looked at to find the separator.
+SAMPLE = 50_000
+
+
+class Records(NamedTuple):
+    """A file: its name, the names in the first record, and the columns with the lines of the rows."""
+
+    source: str
+    names: list[str]
+    columns: list[tuple[str, ...]]
+    lines: list[int]
+
+
+def read_records(
+    path: str | os.PathLike[str] | IO[Any], separator: str | None, encoding: str, form: CellFormat
+) -> Records:
+    """Read a file, or what is left of an open one, into columns of texts."""
+    source, text = read_text(path, encoding)
+    if separator is not None and (not isinstance(separator, str) or len(separator) != 1):
+        raise InputError(f"separator must be one character, or None; got {separator!r}.")
+    if separator is not None and separator in ('"', "\r", "\n", " "):
+        raise InputError(f"separator may not be {separator!r}; use one such as ',', ';' or a tab.")
+    if not text.strip():
+        raise InputError(f"{source} is empty; the first line must hold the names of the columns.")
+    if separator is None:
+        separator = find_separator(source, text, form)
+    lines, rows = _split(source, text, separator)
+    names = rows[0]
+    if not names:
+        raise InputError(f"{source}: line 1 is empty; it must hold the names of the columns.")
+    while _is_blank(rows[-1], len(names)):
+        rows.pop()
+    if len(rows) == 1:
+        raise InputError(f"{source} holds the names of {len(names)} columns, but no rows.")
+    for line, cells in zip(lines, rows, strict=False):
+        if not cells:
+            raise InputError(
+                f"{source}, line {line}: the line is empty, and rows follow it. Take it away, or "
+                "write NA for values that are missing."
+            )
+        if len(cells) != len(names):
+            raise InputError(_ragged(source, line, cells, names, separator, form))
+    columns = list(zip(*rows[1:], strict=True))
+    return Records(source, names, columns, lines[1 : len(rows)])
+
+
+def _is_blank(cells: list[str], width: int) -> bool:
+    """Tell an empty line at the end from a row; with one column, a row may be a quoted nothing."""
+    return not cells or (len(cells) == 1 < width and not cells[0].strip())
+
+
+def read_text(path: str | os.PathLike[str] | IO[Any], encoding: str) -> tuple[str, str]:
+    """Return what a file is called, and its text without a byte-order mark."""
+    if hasattr(path, "read"):
+        name = getattr(path, "name", None)
+        source = name if isinstance(name, str) else "the open file"
+        content = path.read()
+    elif isinstance(path, str | os.PathLike):
+        source = os.fspath(path)
+        try:
+            content = Path(source).read_bytes()
+        except OSError as error:
+            raise InputError(f"{source} cannot be read: {error.strerror or error}.") from None
+        except ValueError:
+            raise InputError(f"{source!r} is no path of a file.") from None
+    else:
+        raise InputError(f"path must be the path of a file, or an open file; got {path!r}.")
+    if isinstance(content, bytes):
+        content = _decode(source, content, encoding)
+    return source, content.removeprefix("\ufeff")
+
+
+def _decode(source: str, content: bytes, encoding: str) -> str:
+    try:
+        return content.decode(encoding)
+    except LookupError:
+        raise InputError(
+            f"encoding {encoding!r} is not known; 'utf-8' and 'latin-1' are common ones."
+        ) from None
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        other = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin-1"
+        raise InputError(
+            f"{source}, line {line}: byte {content[error.start]:#04x} is not {encoding}; try "
+            f"encoding={other!r}."
+        ) from None
+
+
+def _split(
+    source: str, text: str, separator: str, part: bool = False
+) -> tuple[list[int], list[list[str]]]:
+    """Split a text into rows of cells, and say on which lines they start.
+
+    Of a ``part`` of a text, the rows before an error are returned.
+    """
+    reader = csv.reader(
+        io.StringIO(text, newline=""),
+        delimiter=separator,
+        strict=True,
+        skipinitialspace=_spaces_follow(text, separator),
+    )
+    lines: list[int] = []
+    rows: list[list[str]] = []
+    line = 1
+    try:
+        for cells in reader:
+            rows.append(cells)
+            lines.append(line)
+            line = reader.line_num + 1
+    except csv.Error as error:
+        if not part:
+            raise InputError(f"{source}, line {line}: {_quoting(str(error))}.") from None
+    return lines, rows
+
+
+def _quoting(error: str) -> str:
+    """Say in words what the csv module found."""
+    if "field larger" in error:
+        return f"a cell has more than {csv.field_size_limit()} characters; is a quote not closed?"
+    if "end of data" in error:
+        return 'a quote (") is opened and never closed'
+    if "expected after" in error:
+        return 'a closing quote (") must end its cell; a quote within a cell is written twice ("")'
+    return error
+
+
+def _spaces_follow(text: str, separator: str) -> bool:
+    """Tell whether the names are written as in "a, b, c", where the spaces are no part of them."""
+    first = re.match(r"[^\r\n]*", text)
+    pieces = first[0].split(separator)[1:] if first else []
+    return bool(pieces) and all(re.match(r" +[^ ]", piece) for piece in pieces)
+
+
+def find_separator(source: str, text: str, form: CellFormat) -> str:
+    """Find what stands between the cells: that by which all records are alike and can be read."""
+    scores: dict[str, tuple[float, float, int]] = {}
+    for separator in SEPARATORS:
+        records = _sample(source, text, separator)
+        if records and len(records[0]) > 1:
+            width, body = len(records[0]), records[1:]
+            alike = sum(len(cells) == width for cells in body) / max(len(body), 1)
+            scores[separator] = (alike, _readable(body, form), width)
+    if not scores:
+        # One column. Its numbers may have commas.
+        return ";" if form.decimal == "," else ","
+    best = max(scores, key=lambda separator: scores[separator])
+    if list(scores.values()).count(scores[best]) > 1:
+        found = " or ".join(WORDS[s] for s, score in scores.items() if score == scores[best])
+        raise InputError(
+            f"{source}: the cells may be separated by {found}; tell it with separator=."
+        )
+    return best
+
+
+def _sample(source: str, text: str, separator: str) -> list[list[str]]:
+    """Give the first rows that have cells; none if they cannot be split so."""
+    if len(text) > SAMPLE:
+        # The last row may have been cut.
+        _, rows = _split(source, text[:SAMPLE], separator, part=True)
+        return [cells for cells in rows[:-1] if cells]
+    try:
+        return [cells for cells in _split(source, text, separator)[1] if cells]
+    except InputError:
+        return []
+
+
+def _readable(body: list[list[str]], form: CellFormat) -> float:
+    """Return the share of cells that can be read, whichever sign is the decimal one."""
+    other = CellFormat(decimal="," if form.decimal == "." else ".")
+    texts = Counter(text for cells in body for text in cells)
+    good = sum(
+        count
+        for text, count in texts.items()
+        if not (read_cell(text, form).problem and read_cell(text, other).problem)
+    )
+    return good / max(texts.total(), 1)
+
+
+def _ragged(
+    source: str, line: int, cells: list[str], names: list[str], separator: str, form: CellFormat
+) -> str:
+    told = WORDS.get(separator, repr(separator))
+    message = (
+        f"{source}, line {line}: {len(cells)} cell{'' if len(cells) == 1 else 's'}, but the first "
+        f"line names {len(names)} column{'' if len(names) == 1 else 's'} (separated by {told}). The "
+        f"line starts with {shorten(separator.join(cells))}."
+    )
+    if separator == "," and form.decimal == "." and len(cells) > len(names):
+        message += " If the comma is the decimal sign, pass decimal=','."
+    return message

@@ -1,0 +1,88 @@
+"""To the scale of the model before a fit, and from original units afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from halfseen.data.interval_data import IntervalData
+from halfseen.data.power import learn_powers
+from halfseen.data.table import Table
+from halfseen.data.transforms import (
+    BoxCox,
+    Transform,
+    read_transforms,
+    transform_rule,
+    transform_table,
+)
+from halfseen.missingness.base import ColumnwiseMissingness, Missingness
+from halfseen.missingness.combined import Combined
+from halfseen.missingness.truncation import Truncation
+from halfseen.solvers.full_information.problem import read_problem
+
+Floats = NDArray[np.float64]
+
+
+def to_model_scale(
+    X: Table | IntervalData,
+    missingness: Missingness | None,
+    missing_at_random: Any,
+    given: Any,
+    n_jobs: int | None = None,
+) -> tuple[Table | IntervalData, Missingness | None, tuple[Transform, ...]]:
+    """Transform a table and its rule; powers that were not given are learned.
+
+    What is wrong with the table is said here, in its own units.
+    """
+    transforms = read_transforms(given, X.names)
+    if not isinstance(missingness, Truncation):
+        problem = read_problem(X, missingness, missing_at_random, n_jobs)
+        if any(isinstance(t, BoxCox) and t.power is None for t in transforms):
+            _check_domains(X, transforms)
+            centre, scale = problem.centre, problem.scale
+            holes = problem.holes.standardised(-centre / scale, 1.0 / scale)
+            values = X.values if isinstance(X, IntervalData) else X.values.astype(float)
+            transforms = learn_powers(transforms, values, holes, X.names)
+    return (*apply(X, missingness, transforms), transforms)
+
+
+def _check_domains(X: Table | IntervalData, transforms: Sequence[Transform]) -> None:
+    """Find values outside of a transform's domain before a power is learned from them."""
+    with_powers = [
+        type(t)(1.0) if isinstance(t, BoxCox) and t.power is None else t for t in transforms
+    ]
+    transform_table(X, with_powers)
+
+
+def apply(
+    X: Table | IntervalData, missingness: Missingness | None, transforms: Sequence[Transform]
+) -> tuple[Table | IntervalData, Missingness | None]:
+    """Transform a table and its rule, which were found to agree in original units."""
+    table = transform_table(X, transforms)
+    rule = transform_rule(missingness, transforms, X.names)
+    if rule is not None and isinstance(table, Table):
+        values = np.array(table.values, dtype=float)
+        _onto_limits(values, rule)
+        table = Table(values, table.names)
+    return table, rule
+
+
+def _onto_limits(values: Floats, rule: Missingness) -> None:
+    """Move values that rounding took across their limit, by the last digit, back onto it."""
+    if isinstance(rule, Combined):
+        for columns, part in rule.parts:
+            chosen = [int(c) for c in columns]
+            own = values[:, chosen]
+            _onto_limits(own, part)
+            values[:, chosen] = own
+    if not isinstance(rule, ColumnwiseMissingness):
+        return
+    for j in range(values.shape[1]):
+        for row in np.flatnonzero(rule.contradictions(values[:, j], j)):
+            ends = [e for p in rule.cell_set(int(row), j).pieces or () for e in (p.lower, p.upper)]
+            near = [e for e in ends if np.isclose(e, values[row, j], rtol=1e-12, atol=1e-12)]
+            if near:
+                values[row, j] = near[0]

@@ -1,0 +1,294 @@
+"""What a fit says, as text of 80 columns and as plain data for machines."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from halfseen.data.transforms import Identity, Log
+
+if TYPE_CHECKING:
+    from halfseen.solvers.inference.original_scale import OriginalScale
+    from halfseen.solvers.result import Fit
+
+Floats = NDArray[np.float64]
+
+WIDTH = 79
+RULE = "─" * WIDTH
+# What each method is, in the words of a methods section.
+METHODS = {
+    "full": "full-information maximum likelihood (stochastic EM)",
+    "pairwise": "pairwise maximum likelihood",
+    "truncation": "maximum likelihood from seen values alone (truncation)",
+    "truncation_psgd": "projected stochastic gradient descent on seen values (truncation_psgd)",
+    "truncated_sgd": "projected stochastic gradient descent on truncated rows (truncated_sgd)",
+    "missing_descent": "projected stochastic gradient descent with known covariance",
+}
+
+
+def summarise(fit: Fit, most_columns: int = 40, most_correlations: int = 8) -> str:
+    """Return a table of what was learned, in 80 columns of text."""
+    parts = [_head(fit), _columns(fit, most_columns)]
+    if fit.transforms is not None:
+        parts.append(_original(fit, most_columns))
+    parts += [_correlations(fit, most_correlations), _notes(fit)]
+    return "\n".join("\n".join(part) for part in parts if part)
+
+
+def _head(fit: Fit) -> list[str]:
+    hidden = 1.0 - float(fit.seen_share.mean())
+    text = (
+        f"Multivariate normal distribution of {len(fit.names)} "
+        f"{'column' if len(fit.names) == 1 else 'columns'}, {fit.rows} rows, {_percent(hidden)} of the "
+        f"cells hidden. Method: {METHODS.get(fit.method, fit.method)}."
+    )
+    text += _structure(fit)
+    if fit.transforms is not None:
+        text += f" Scale of the model: {_scales(fit)}."
+    return textwrap.wrap(text, WIDTH)
+
+
+def _structure(fit: Fit) -> str:
+    """Say what was known about the covariance, where something was."""
+    words = {
+        "diagonal": "independent columns",
+        "known": "known covariance",
+        "known correlation": "known correlations",
+        "shrinkage": "covariance shrunken towards independence",
+        "sparse": "sparse precision matrix (graphical lasso)",
+    }
+    name = fit.history.get("covariance_structure", "")
+    return f" Structure: {words[name]}." if name in words else ""
+
+
+def _scales(fit: Fit) -> str:
+    """Names of the transforms, with the columns they are for unless there is only one."""
+    assert fit.transforms is not None
+    by_name: dict[str, list[str]] = {}
+    for name, transform in zip(fit.names, fit.transforms, strict=True):
+        by_name.setdefault(transform.name, []).append(shorten(name, 24))
+    if len(by_name) == 1:
+        return next(iter(by_name))
+    return "; ".join(
+        f"{word} ({', '.join(names[:4])}{', …' if len(names) > 4 else ''})"
+        for word, names in by_name.items()
+    )
+
+
+def _columns(fit: Fit, most: int) -> list[str]:
+    """Means and standard deviations, with their standard errors where there are any."""
+    errors = fit.uncertainty
+    mean, deviation = fit.gaussian.mean, fit.gaussian.standard_deviations
+    head = f"{'Column':<25} {'hidden':>7}  {'mean':>10} {'(s.e.)':<10}  {'std. dev.':>10} {'(s.e.)':<9}"
+    lines = [
+        RULE,
+        (head if errors is not None else head.replace("(s.e.)", "      ")).rstrip(),
+        RULE,
+    ]
+    for j, name in enumerate(fit.names[:most]):
+        line = f"{shorten(name, 25):<25} {_percent(1.0 - fit.seen_share[j]):>7}"
+        for value, error in (
+            (mean[j], None if errors is None else errors.mean[j]),
+            (deviation[j], None if errors is None else errors.standard_deviation[j]),
+        ):
+            number, bracket = _with_error(value, error)
+            line += f"  {number:>10} {bracket:<10}"
+        lines.append(line.rstrip())
+    if len(fit.names) > most:
+        lines.append(f"… and {len(fit.names) - most} more columns")
+    return lines
+
+
+def _original(fit: Fit, most: int) -> list[str]:
+    """Medians and means in original units."""
+    assert fit.transforms is not None
+    found = fit.original_scale(labels=False)
+    all_logs = all(isinstance(t, Log) for t in fit.transforms)
+    word = "geometric mean" if all_logs else "median"
+    head = f"{'In original units':<24} {word:>14}  {'95 % interval':<20} {'mean':>8} {'P95':>8}"
+    lines = ["", head.rstrip(), RULE]
+    last = len(found.probabilities) - 1
+    for j, name in enumerate(fit.names[:most]):
+        interval = _interval(found.median_lower[j], found.median_upper[j])
+        lines.append(
+            f"{shorten(name, 24):<24} {_short(found.median[j]):>14}  {interval:<20} "
+            f"{_short(found.mean[j]):>8} {_short(found.quantiles[j, last]):>8}".rstrip()
+        )
+    return lines
+
+
+def _correlations(fit: Fit, most: int) -> list[str]:
+    d = len(fit.names)
+    if d < 2:
+        return []
+    i, j = np.triu_indices(d, 1)
+    r = fit.gaussian.correlation[i, j]
+    order = np.argsort(-np.abs(r), kind="stable")[:most]
+    title = "Correlation" if len(r) <= most else f"Correlation (strongest {most} of {len(r)})"
+    intervals = None if fit.uncertainty is None else fit.uncertainty.intervals().correlation
+    head = f"{title:<50} {'estimate':>9}" + ("   95 % interval" if intervals else "")
+    lines = ["", head, RULE]
+    for k in order:
+        pair = f"{shorten(fit.names[i[k]], 23)} ~ {shorten(fit.names[j[k]], 23)}"
+        line = f"{pair:<50} {r[k]:>+9.3f}"
+        if intervals is not None:
+            low, high = intervals.lower[i[k], j[k]], intervals.upper[i[k], j[k]]
+            line += f"   {low:+.3f} to {high:+.3f}"
+        lines.append(line)
+    return lines
+
+
+def _notes(fit: Fit) -> list[str]:
+    text = f"{fit.status.name.replace('_', ' ').capitalize()}: {fit.status.value}"
+    noise = monte_carlo_share(fit)
+    if noise is not None:
+        text += (
+            f" Sampling adds at most {_percent(noise)} of a standard error to any estimate"
+            f" ({fit.history['sweeps']} sweeps)."
+        )
+    if fit.uncertainty is not None:
+        text += (
+            " Standard errors are from the observed information; intervals are Wald intervals, for "
+            "correlations on Fisher's scale."
+        )
+    lines = ["", RULE, *textwrap.wrap(text, WIDTH)]
+    for note in fit.notes:
+        if note.text:
+            lines += textwrap.wrap(note.text, WIDTH, initial_indent="- ", subsequent_indent="  ")
+    return lines
+
+
+def monte_carlo_share(fit: Fit) -> float | None:
+    """Return the largest Monte-Carlo error as a share of the standard error; None where not known."""
+    if fit.uncertainty is None or fit.monte_carlo_errors is None:
+        return None
+    pairs = (
+        (fit.monte_carlo_errors.mean, fit.uncertainty.mean),
+        (fit.monte_carlo_errors.covariance, fit.uncertainty.covariance),
+    )
+    shares = [
+        np.max(noise[error > 0.0] / error[error > 0.0], initial=0.0) for noise, error in pairs
+    ]
+    largest = float(max(shares))
+    return largest if math.isfinite(largest) and "sweeps" in fit.history else None
+
+
+def _percent(share: float) -> str:
+    """Return a share as a percentage that looks like 0 or 100 only where it is exactly that."""
+    percent = 100.0 * share
+    if 0.0 < percent < 0.1:
+        return "<0.1 %"
+    if 99.9 < percent < 100.0:
+        return ">99.9 %"
+    return f"{percent:.1f} %"
+
+
+def _with_error(value: float, error: float | None) -> tuple[str, str]:
+    """Print an estimate to the digits that its error leaves sense to, and the error in brackets."""
+    if error is None or not math.isfinite(error) or error <= 0.0:
+        return f"{value:.5g}", "" if error is None else "(known)" if error == 0.0 else ""
+    # Two digits of the error, and the estimate to the same place.
+    places = 1 - math.floor(math.log10(error))
+    if not -3 <= places <= 7 or abs(value) >= 1e7:
+        return f"{value:.4g}", f"({error:.2g})"
+    return f"{value:.{max(places, 0)}f}", f"({error:.{max(places, 0)}f})"
+
+
+def _short(value: float) -> str:
+    return f"{value:.3g}" if math.isfinite(value) else "–"
+
+
+def _interval(low: float, high: float) -> str:
+    return f"{_short(low)} to {_short(high)}" if math.isfinite(low + high) else ""
+
+
+def shorten(name: str, width: int) -> str:
+    """Cut a name to a width, on one line."""
+    line = " ".join(name.split()) or repr(name)
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def as_dict(fit: Fit, level: float = 0.95) -> dict[str, Any]:
+    """Return everything that was learned as plain data; see ``Fit.to_dict``."""
+    g = fit.gaussian
+    out: dict[str, Any] = {
+        "method": fit.method,
+        "status": fit.status.name,
+        "status_text": fit.status.value,
+        "notes": [{"status": note.status.name, "text": note.text} for note in fit.notes],
+        "rows": fit.rows,
+        "columns": list(fit.names),
+        "hidden": _vector(fit, 1.0 - fit.seen_share),
+        "transforms": dict(zip(fit.names, _transform_names(fit), strict=True)),
+        "mean": _vector(fit, g.mean),
+        "standard_deviation": _vector(fit, g.standard_deviations),
+        "covariance": _matrix(fit, g.covariance),
+        "correlation": _matrix(fit, g.correlation),
+        "standard_errors": None,
+        "intervals": None,
+        "monte_carlo_errors": None,
+        "original_scale": _original_record(fit, fit.original_scale(level, labels=False)),
+        "seed": None if fit.source is None else fit.source.seed,
+    }
+    if fit.uncertainty is not None:
+        errors = fit.uncertainty
+        out["standard_errors"] = {
+            "mean": _vector(fit, errors.mean),
+            "standard_deviation": _vector(fit, errors.standard_deviation),
+            "covariance": _matrix(fit, errors.covariance),
+            "correlation": _matrix(fit, errors.correlation),
+        }
+        found = errors.intervals(level)
+        out["intervals"] = {"level": level} | {
+            name: {
+                end: (_vector if limits.lower.ndim == 1 else _matrix)(fit, getattr(limits, end))
+                for end in ("lower", "upper")
+            }
+            for name, limits in (
+                ("mean", found.mean),
+                ("standard_deviation", found.standard_deviation),
+                ("covariance", found.covariance),
+                ("correlation", found.correlation),
+            )
+        }
+    if fit.monte_carlo_errors is not None:
+        out["monte_carlo_errors"] = {
+            "mean": _vector(fit, fit.monte_carlo_errors.mean),
+            "covariance": _matrix(fit, fit.monte_carlo_errors.covariance),
+        }
+    return out
+
+
+def _transform_names(fit: Fit) -> list[str]:
+    return [t.name for t in fit.transforms or (Identity(),) * len(fit.names)]
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _vector(fit: Fit, values: Floats) -> dict[str, float | None]:
+    return {name: _number(value) for name, value in zip(fit.names, values, strict=True)}
+
+
+def _matrix(fit: Fit, values: Floats) -> dict[str, dict[str, float | None]]:
+    return {name: _vector(fit, row) for name, row in zip(fit.names, values, strict=True)}
+
+
+def _original_record(fit: Fit, found: OriginalScale) -> dict[str, Any]:
+    vectors = (
+        "median", "median_lower", "median_upper", "mean", "mean_lower", "mean_upper",
+        "geometric_deviation",
+    )  # fmt: skip
+    out: dict[str, Any] = {"level": found.level}
+    out |= {name: _vector(fit, getattr(found, name)) for name in vectors}
+    for name in ("quantiles", "quantiles_lower", "quantiles_upper"):
+        out[name] = {
+            column: {str(p): _number(v) for p, v in zip(found.probabilities, row, strict=True)}
+            for column, row in zip(fit.names, getattr(found, name), strict=True)
+        }
+    return out

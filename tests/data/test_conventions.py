@@ -1,0 +1,250 @@
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import halfseen as hs
+from halfseen.data.conventions import split_name
+from halfseen.data.reading import from_frame, read_csv
+from halfseen.data.writing import to_cells
+
+
+def read(text, **kwargs):
+    return read_csv(io.StringIO(text), **kwargs)
+
+
+def cells(text, **kwargs):
+    return [row[0] for row in to_cells(read(text, **kwargs))]
+
+
+def test_flags_turn_values_into_limits():
+    data = read("lead,lead_flag,zinc\n0.05,U,5\n0.7,,6\n,U,7\n90,>,8\n0.4,=,9\n0.1,<,10\n")
+    assert data.names == ("lead", "zinc")
+    assert to_cells(data) == [
+        ["<0.05", "5"],
+        ["0.7", "6"],
+        ["ND", "7"],
+        [">90", "8"],
+        ["0.4", "9"],
+        ["<0.1", "10"],
+    ]
+
+
+@pytest.mark.parametrize("flag", ["U", "u", "<", "ND", "n.d.", "BDL", "<LOD", " U "])
+def test_words_for_not_detected(flag):
+    assert cells(f"lead;lead_qual\n0.05;{flag}\n") == ["<0.05"]
+
+
+@pytest.mark.parametrize("flag", ["", "=", "false", "0", "NA"])
+def test_words_for_seen(flag):
+    assert cells(f"lead;lead_qual\n0.05;{flag}\n") == ["0.05"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "lead_flag",
+        "lead_qualifier",
+        "lead_qual",
+        "lead_q",
+        "LEAD.Flag",
+        "lead flag",
+        "Lead-Q",
+        "lead_nd",
+    ],
+)
+def test_names_of_flag_columns(name):
+    assert cells(f"lead,{name}\n0.05,U\n0.7,\n") == ["<0.05", "0.7"]
+
+
+def test_names_with_odd_bases():
+    assert split_name("lead (µg/L) flag") == ("lead (µg/L)", "flag")
+    assert split_name("lead__flag") == ("lead", "flag")
+    assert split_name("lead_flagged") == split_name("_flag") == split_name("flag") == ("", "")
+    assert split_name("leadflag") == ("", "")
+    assert split_name("_" * 100_000 + "1") == ("", "")
+
+
+@pytest.mark.parametrize("suffix", ["censored", "cen", "nd"])
+@pytest.mark.parametrize(
+    ("yes", "no"), [("true", "false"), ("1", "0"), ("Yes", "No"), ("TRUE", "")]
+)
+def test_censored_columns_say_yes_for_below(suffix, yes, no):
+    assert cells(f"lead,lead_{suffix}\n0.05,{yes}\n0.7,{no}\n,{yes}\n") == ["<0.05", "0.7", "ND"]
+
+
+@pytest.mark.parametrize(("yes", "no"), [("true", "false"), ("1", "0"), ("Y", "N")])
+def test_detected_columns_say_it_the_other_way_round(yes, no):
+    assert cells(f"lead,lead_detected\n0.05,{no}\n0.7,{yes}\n,{no}\n0.8,\n") == [
+        "<0.05",
+        "0.7",
+        "ND",
+        "0.8",
+    ]
+
+
+def test_a_flag_and_a_cell_that_agree():
+    assert cells("lead,lead_q\n<0.05,U\n>9,>\nND,U\n<0.05,\n0.2..0.5,\n") == [
+        "<0.05",
+        ">9",
+        "ND",
+        "<0.05",
+        "0.2..0.5",
+    ]
+    # Detected is less than exact: it only rules out what lies below a limit.
+    assert cells("lead,lead_detected\n>9,true\n0.2..0.5,true\n") == [">9", "0.2..0.5"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "name", "flag"),
+    [
+        ("<0.05", "lead_q", ">"),
+        (">9", "lead_q", "U"),
+        ("0.2..0.5", "lead_q", "U"),
+        ("<0.05", "lead_q", "="),
+        ("<0.05", "lead_q", "J"),
+        ("ND", "lead_q", "="),
+        ("<0.05", "lead_censored", "0"),
+        (">9", "lead_censored", "0"),
+        ("<0.05", "lead_detected", "1"),
+        ("ND", "lead_detected", "1"),
+    ],
+)
+def test_a_flag_and_a_cell_that_contradict_each_other(cell, name, flag):
+    with pytest.raises(hs.InputError, match=f"line 3, column lead: '{cell}' contradicts its flag"):
+        read(f"lead,{name}\n1,\n{cell},{flag}\n")
+
+
+def test_a_saturated_value_needs_its_limit():
+    with pytest.raises(hs.InputError, match=r"line 2.*has the flag '>', but no limit beside it"):
+        read("lead,lead_q\n,>\n1,\n")
+
+
+def test_unknown_flags_are_refused():
+    with pytest.raises(
+        hs.InputError, match="line 3, column lead: '2' has the flag 'R' in column lead_q"
+    ):
+        read("lead,lead_q\n1,\n2,R\n")
+    # What 1 means under this name is anybody's guess.
+    with pytest.raises(hs.InputError, match="X_censored or X_detected"):
+        read("lead,lead_q\n1,1\n2,0\n")
+
+
+def test_estimated_values_are_seen_with_one_warning():
+    with pytest.warns(hs.AssumptionWarning, match="J marks estimated values") as caught:
+        data = read("lead,lead_q,zinc\n1,J,2 J\n2,J,3\n0.5,UJ,4\n,J,5\n")
+    assert len(caught) == 1
+    assert "3 in lead, 1 in zinc" in str(caught[0].message)
+    assert to_cells(data) == [["1", "2"], ["2", "3"], ["<0.5", "4"], ["", "5"]]
+
+
+def test_several_flag_columns_are_read_one_after_the_other():
+    text = "lead,lead_q,lead_detected\n0.05,U,false\n0.7,,true\n0.1,,false\n"
+    assert cells(text) == ["<0.05", "0.7", "<0.1"]
+    with pytest.raises(hs.InputError, match="contradicts its flag 'true'"):
+        read("lead,lead_q,lead_detected\n0.05,U,true\n1,,\n")
+
+
+def test_a_flag_column_without_its_base_is_a_column():
+    with pytest.raises(hs.InputError, match="column lead_flag holds no numbers"):
+        read("zinc,lead_flag\n1,a\n2,b\n")
+
+
+def test_flags_come_with_their_column_and_not_without_it():
+    text = "lead,lead_q,zinc\n0.05,U,5\n"
+    assert to_cells(read(text, columns=["lead"])) == [["<0.05"]]
+    assert to_cells(read(text, columns=["zinc"])) == [["5"]]
+    assert read(text, columns=["zinc", "lead"]).names == ("zinc", "lead")
+
+
+def test_a_flag_column_that_is_asked_for_is_refused_where_it_flags():
+    with pytest.raises(hs.InputError, match="lead_q holds the flags of lead, and is read with it"):
+        read("lead,lead_q\n0.05,U\n", columns=["lead", "lead_q"])
+    # Zeros and ones would pass as numbers, and limits as seen values.
+    with pytest.raises(hs.InputError, match="holds the flags of lead"):
+        read("lead,lead_cen\n0.05,1\n", columns=["lead", "lead_cen"])
+
+
+def test_numbers_under_the_name_of_flags():
+    text = "river,river_q\n1,3.5\n2,<4\n"
+    with pytest.raises(
+        hs.InputError, match=r"river_q is named like the flags of river.*such as 3\.5"
+    ):
+        read(text)
+    assert to_cells(read(text, columns=["river"])) == [["1"], ["2"]]
+    assert to_cells(read(text, columns=["river", "river_q"])) == [["1", "3.5"], ["2", "<4"]]
+    assert to_cells(read(text, companions=False)) == [["1", "3.5"], ["2", "<4"]]
+
+
+def test_the_case_of_names_decides_between_two():
+    assert read("lead,LEAD,LEAD_q\n1,2,U\n").upper.tolist() == [[1.0, 2.0]]
+    assert to_cells(read("lead,LEAD,LEAD_q\n1,2,U\n")) == [["1", "<2"]]
+    with pytest.raises(hs.InputError, match="may hold the flags of 'lead' or 'LEAD'"):
+        read("lead,LEAD,Lead_q\n1,2,U\n")
+
+
+def test_flags_of_flags_are_refused():
+    with pytest.raises(hs.InputError, match="both have names of flags"):
+        read("x,x_q,x_q_flag\n1,U,U\n")
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [("lead_lower", "lead_upper"), ("lead.lo", "lead.hi"), ("lead LOWER", "lead Upper")],
+)
+def test_lower_and_upper_ends(low, high):
+    data = read(f"{low},{high},zinc\n1,1,2\n,3,4\n5,,6\n,,7\n-2,-1,8\n-inf,9,1\n2,inf,1\n")
+    assert data.names == ("lead", "zinc")
+    assert [row[0] for row in to_cells(data)] == ["1", "<3", ">5", "", "-2..-1", "<9", ">2"]
+
+
+def test_bare_lower_and_upper_make_a_column_named_value():
+    data = read("site,lower,upper\nA,1,2\n", index="site")
+    assert (data.names, to_cells(data)) == (("value",), [["1..2"]])
+    assert read("lower,upper,zinc\n1,2,3\n", columns=["zinc", "value"]).names == ("zinc", "value")
+
+
+def test_reversed_ends_are_refused():
+    with pytest.raises(hs.InputError, match=r"line 3, column lead: '7\.\.6' is reversed"):
+        read("lead_lower,lead_upper\n1,2\n7,6\n")
+
+
+@pytest.mark.parametrize("row", ["<1,2", "inf,", ",-inf", "1,ND", "x,2"])
+def test_ends_must_be_numbers(row):
+    with pytest.raises(hs.InputError, match="line 3, column lead"):
+        read(f"lead_lower,lead_upper\n1,2\n{row}\n")
+
+
+def test_half_a_pair_is_a_column():
+    assert read("lead_lower,zinc\n1,2\n").names == ("lead_lower", "zinc")
+
+
+def test_ends_can_be_read_as_columns():
+    text = "lead_lower,lead_upper\n2,1\n"
+    names = ["lead_lower", "lead_upper"]
+    assert to_cells(read(text, columns=names)) == [["2", "1"]]
+    assert read(text, companions=False).names == tuple(names)
+
+
+def test_a_value_beside_its_ends_is_a_question():
+    text = "lead,lead_lower,lead_upper\n2,1,3\n"
+    with pytest.raises(hs.InputError, match="lead stands beside lead_lower and lead_upper"):
+        read(text)
+    assert to_cells(read(text, columns=["lead"])) == [["2"]]
+
+
+def test_conventions_in_frames():
+    frame = pd.DataFrame(
+        {
+            "lead": [0.05, 0.7, np.nan],
+            "lead_nd": [True, False, True],
+            "zinc_lo": [1.0, -np.inf, np.nan],
+            "zinc_hi": [2.0, 3.0, np.inf],
+            "tin": pd.array([1, 2, None], dtype="Int64"),
+            "tin_cen": pd.array([1, 0, None], dtype="Int64"),
+        }
+    )
+    data = from_frame(frame)
+    assert data.names == ("lead", "zinc", "tin")
+    assert to_cells(data) == [["<0.05", "1..2", "<1"], ["0.7", "<3", "2"], ["ND", "", ""]]
