@@ -1,5 +1,21 @@
-"""Whether the assumptions of the theory are met by the data."""
+"""Whether the assumptions are met by the data: those of the theory, the rule, and normality."""
 
-from halfseen.diagnostics.assumptions import Diagnosis, Share, diagnose
+from halfseen.diagnostics.assumptions import Share
+from halfseen.diagnostics.diagnose import diagnose
+from halfseen.diagnostics.diagnosis import Diagnosis, PairShares
+from halfseen.diagnostics.findings import Finding
+from halfseen.diagnostics.mechanism import Mark
+from halfseen.diagnostics.normality import Normality, NormalityTest
+from halfseen.diagnostics.reading import Contradiction
 
-__all__ = ["Diagnosis", "Share", "diagnose"]
+__all__ = [
+    "Contradiction",
+    "Diagnosis",
+    "Finding",
+    "Mark",
+    "Normality",
+    "NormalityTest",
+    "PairShares",
+    "Share",
+    "diagnose",
+]

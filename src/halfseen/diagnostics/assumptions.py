@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, ndtr
 
 from halfseen.checks import finite_vector
-from halfseen.data.table import check_finite, read_table
-from halfseen.errors import InputError
 from halfseen.gaussian import Gaussian
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness
 from halfseen.missingness.linear_threshold import LinearThreshold
-from halfseen.seeds import Purpose, RandomState, keyed_generator, seed_of
+from halfseen.seeds import Purpose, keyed_generator
 from halfseen.solvers.conditionals import check_covariance
 from halfseen.solvers.initialize import block_size
 from halfseen.solvers.missing_descent import rarest_subset
-from halfseen.solvers.result import name_some
 
 # Anchors at which γ is looked for, and completions drawn at each.
 ANCHOR_ROWS, COMPLETIONS = 200, 2000
@@ -47,34 +44,9 @@ class Share:
         return f"{self.value:.3f} (95 % interval {self.lower:.3f} to {self.upper:.3f})"
 
 
-@dataclass(frozen=True)
-class Diagnosis:
-    """What the data say about the assumptions of the paper.
+class Constants(NamedTuple):
+    """The constants of the paper's assumptions; see ``Diagnosis``."""
 
-    Attributes
-    ----------
-    rows : int
-    subset_size : int
-        βd, the number of columns that are to be seen together.
-    alpha : Share
-        Least share of rows in which ``subset_size`` columns are seen together.
-    subset : tuple of str
-        The columns with that share.
-    every_subset : bool
-        Whether all subsets were looked at, or a sample of them.
-    anchors : tuple of str
-        Columns that are seen in every row, and by the rule always are.
-    gamma : float or None
-        Upper bound on the least probability of a pattern given the anchors: that of the rarest pattern
-        in simulations, or of the rarest single event, whichever is less. None without a covariance and
-        a mean, or without anchors.
-    strong_convexity : float or None
-        αβ/λ_max(Σ), where the covariance is known.
-    start_distance : float or None
-        Bound √(2 λ_max/β · log 1/α) on the distance from the mean of what ``initialize`` converges to.
-    """
-
-    rows: int
     subset_size: int
     alpha: Share
     subset: tuple[str, ...]
@@ -84,83 +56,29 @@ class Diagnosis:
     strong_convexity: float | None
     start_distance: float | None
 
-    def __str__(self) -> str:
-        looked = "all subsets" if self.every_subset else "a sample of subsets"
-        lines = [
-            f"rows: {self.rows}",
-            f"alpha, least share in which {self.subset_size} column"
-            f"{'s are' if self.subset_size > 1 else ' is'} seen{' together' * (self.subset_size > 1)} "
-            f"({looked}):",
-            f"  {self.alpha}, for {name_some(list(self.subset), 6)}",
-            f"anchors: {name_some(list(self.anchors), 6) or 'none'}",
-        ]
-        if self.gamma is not None:
-            lines.append(
-                f"gamma, least probability of a pattern given the anchors, at most: {self.gamma:.2g}"
-            )
-        if self.strong_convexity is not None:
-            lines.append(f"strong convexity, at least: {self.strong_convexity:.3g}")
-        if self.start_distance is not None:
-            lines.append(f"bias of the start, at most: {self.start_distance:.3g}")
-        return "\n".join(lines)
 
+def paper_constants(
+    values: NDArray[np.float64],
+    names: tuple[str, ...],
+    missingness: Missingness | None,
+    covariance: ArrayLike | None,
+    mean: ArrayLike | None,
+    beta: float | None,
+    seed: int,
+) -> Constants:
+    """Estimate α, β, anchors, γ, and what follows, from values that are NaN where hidden.
 
-def diagnose(
-    X: Any,
-    missingness: Missingness,
-    *,
-    covariance: ArrayLike | None = None,
-    mean: ArrayLike | None = None,
-    beta: float | None = None,
-    random_state: RandomState = 0,
-) -> Diagnosis:
-    """Estimate the constants of the paper's assumptions.
-
-    Parameters
-    ----------
-    X : array-like of shape (n, d)
-        NaN where a value is hidden.
-    missingness : Missingness
-    covariance : array-like of shape (d, d), optional
-        Σ, for what depends on it.
-    mean : array-like of shape (d,), optional
-        The fitted mean, for γ.
-    beta : float, optional
-        Share of the columns that are to be seen together; by default a pair for rules by column (the
-        paper's first assumption), one column for linear thresholds.
-    random_state : int, Generator or None
-        Seed of sampled subsets and of the simulation for γ.
-
-    Returns
-    -------
-    Diagnosis
-
-    Examples
-    --------
-    >>> import halfseen as hs
-    >>> truth = hs.Gaussian([0.0, 0.0], [[1.0, 0.5], [0.5, 1.0]])
-    >>> rule = hs.LinearThreshold.heckman(1, [1.0, 0.0])
-    >>> X = hs.simulate(truth, rule, 1000)
-    >>> found = hs.diagnose(X, rule, covariance=truth.covariance, mean=truth.mean)
-    >>> found.anchors, 0.4 < found.alpha.value < 0.6
-    (('x0',), True)
+    By default a pair is to be seen together under rules by column (the paper's first assumption), one
+    column under rules that bind columns together.
     """
-    if not isinstance(missingness, Missingness):
-        raise InputError(f"missingness must be a rule; got {missingness!r}.")
-    table = read_table(X)
-    values, names = np.asarray(table.values, dtype=np.float64), table.names
-    d = values.shape[1]
-    missingness = missingness.for_columns(names)
-    check_finite(values, names)
-    missingness.check(values, names)
-    seed = seed_of(random_state)
+    n, d = values.shape
     seen = ~np.isnan(values)
-    if beta is None and isinstance(missingness, ColumnwiseMissingness):
+    if beta is None and (missingness is None or isinstance(missingness, ColumnwiseMissingness)):
         size = min(2, d)
     else:
         size = block_size(beta, d)
     subset, hits, every = rarest_subset(seen, size, seed)
-    alpha = Share.of(hits, len(values))
+    alpha = Share.of(hits, n)
     anchors = _anchors(seen, missingness)
     known = None if covariance is None else check_covariance(covariance, d)
     gamma = None
@@ -169,8 +87,7 @@ def diagnose(
         gamma = _least_pattern_probability(centred, missingness, values, anchors, seed)
     largest = None if known is None else float(np.linalg.eigvalsh(known.covariance)[-1])
     share = size / d
-    return Diagnosis(
-        len(values),
+    return Constants(
         size,
         alpha,
         tuple(names[k] for k in subset),
@@ -182,11 +99,20 @@ def diagnose(
     )
 
 
+def pair_shares(counts: NDArray[np.int_], rows: int) -> tuple[NDArray[np.float64], ...]:
+    """Shares of rows in which pairs are seen together, with 95 % limits (Clopper and Pearson)."""
+    lower, upper = np.zeros(counts.shape), np.ones(counts.shape)
+    some, gaps = counts > 0, counts < rows
+    lower[some] = betaincinv(counts[some], rows - counts[some] + 1, 0.025)
+    upper[gaps] = betaincinv(counts[gaps] + 1, rows - counts[gaps], 0.975)
+    return counts / rows, lower, upper
+
+
 def _start_distance(largest: float, share: float, alpha: float) -> float:
     return math.sqrt(2.0 * largest / share * math.log(1.0 / alpha)) if alpha < 1.0 else 0.0
 
 
-def _anchors(seen: NDArray[np.bool_], rule: Missingness) -> list[int]:
+def _anchors(seen: NDArray[np.bool_], rule: Missingness | None) -> list[int]:
     always = seen.all(axis=0)
     if isinstance(rule, LinearThreshold):
         always &= rule.always_seen

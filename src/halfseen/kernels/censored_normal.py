@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numba import njit
 
-from halfseen.kernels.special import log_ndtr
+from halfseen.kernels.special import log_ndtr, ndtr
 from halfseen.kernels.univariate import HALF_LOG_TWO_PI, draw, log_mass, moments
 
 # Steps, halvings of a step, and the gain in log-likelihood for each cell that still counts as one.
@@ -20,6 +20,8 @@ MOST_STEPS, MOST_HALVINGS, SMALL_GAIN = 100, 40, 1e-13
 NARROWEST, WIDEST = 1e-6, 1e6
 # Less curvature than this share of that of complete data is none: the likelihood has no top here.
 FLAT = 1e-9
+# Within so many standard deviations 1 − Φ keeps nine digits.
+CLOSE = 5.0
 # Multiples of the golden ratio less 1 fill the unit interval evenly, however many are taken.
 GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 # Uniforms keep this far from 0 and 1, whose normal quantiles are infinite.
@@ -71,6 +73,41 @@ def log_likelihood(theta, delta, sums, start, lower, upper, count):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _half_line_terms(theta, delta, limit, side, terms):
+    """Terms of a cell below its limit (side 1), or above it (side -1), in closed form.
+
+    log Φ(w) with w = side·(θc − δ) has the derivative λ = φ(w)/Φ(w) and the second derivative −λ(w + λ).
+    """
+    w = side * (theta * limit - delta)
+    hazard = math.exp(-0.5 * w * w - HALF_LOG_TWO_PI - log_ndtr(w))
+    bend = -hazard * (w + hazard)
+    terms[0], terms[1] = side * hazard * limit, -side * hazard
+    terms[2], terms[3], terms[4] = bend * limit * limit, -bend * limit, bend
+    # Moments of x = (z + δ)/θ, from E z = −side·λ and E z² = 1 − wλ
+    z, zz = -side * hazard, 1.0 - w * hazard
+    second = (zz + 2.0 * delta * z + delta * delta) / (theta * theta)
+    terms[5], terms[6] = -1.0 / (theta * theta) - second, (z + delta) / theta
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _set_terms(theta, delta, lower, upper, first, last, terms, E, piece):
+    """Gradient, Hessian, and Hessian if it were complete, of a cell in a union of intervals."""
+    _set_moments(delta / theta, 1.0 / theta, lower, upper, first, last, E, piece)
+    # zx = θx² − δx: its mean and its (co)variance with z, from moments of x
+    v11 = (
+        theta * theta * (E[4] - E[2] * E[2])
+        - 2.0 * theta * delta * (E[3] - E[2] * E[1])
+        + delta * delta * (E[2] - E[1] * E[1])
+    )
+    v22 = theta * theta * (E[2] - E[1] * E[1])
+    v12 = -(theta * theta * (E[3] - E[2] * E[1]) - theta * delta * (E[2] - E[1] * E[1]))
+    terms[0] = 1.0 / theta - (theta * E[2] - delta * E[1])
+    terms[1] = theta * E[1] - delta
+    terms[5], terms[6] = -1.0 / (theta * theta) - E[2], E[1]
+    terms[2], terms[3], terms[4] = terms[5] + v11, terms[6] + v12, -1.0 + v22
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _gradient_and_curvature(theta, delta, sums, start, lower, upper, count, g, H):
     """Fill the gradient in (θ, δ) and the Hessian of the log-likelihood (Louis' identity).
 
@@ -82,34 +119,27 @@ def _gradient_and_curvature(theta, delta, sums, start, lower, upper, count, g, H
     g[1] = theta * s1 - n * delta
     H[0, 0], H[0, 1], H[1, 1] = -n / (theta * theta) - s2, s1, -n
     complete = H[0, 0], H[0, 1], H[1, 1]
-    E, piece = np.empty(5), np.empty(5)
+    terms, E, piece = np.empty(7), np.empty(5), np.empty(5)
     for s in range(count.size):
         c = count[s]
         if c == 0.0:
             continue
-        _set_moments(delta / theta, 1.0 / theta, lower, upper, start[s], start[s + 1], E, piece)
-        # zx = θx² − δx: its mean and its (co)variance with z, from moments of x
-        zx = theta * E[2] - delta * E[1]
-        z = theta * E[1] - delta
-        v11 = (
-            theta * theta * (E[4] - E[2] * E[2])
-            - 2.0 * theta * delta * (E[3] - E[2] * E[1])
-            + delta * delta * (E[2] - E[1] * E[1])
-        )
-        v22 = theta * theta * (E[2] - E[1] * E[1])
-        v12 = -(theta * theta * (E[3] - E[2] * E[1]) - theta * delta * (E[2] - E[1] * E[1]))
-        g[0] += c * (1.0 / theta - zx)
-        g[1] += c * z
-        a, b = -1.0 / (theta * theta) - E[2], E[1]
-        H[0, 0] += c * (a + v11)
-        H[0, 1] += c * (b + v12)
-        H[1, 1] += c * (-1.0 + v22)
-        complete = complete[0] + c * a, complete[1] + c * b, complete[2] - c
+        k = start[s]
+        if start[s + 1] == k + 1 and lower[k] == -math.inf and upper[k] < math.inf:
+            _half_line_terms(theta, delta, upper[k], 1.0, terms)
+        elif start[s + 1] == k + 1 and upper[k] == math.inf and lower[k] > -math.inf:
+            _half_line_terms(theta, delta, lower[k], -1.0, terms)
+        else:
+            _set_terms(theta, delta, lower, upper, k, start[s + 1], terms, E, piece)
+        g[0] += c * terms[0]
+        g[1] += c * terms[1]
+        H[0, 0] += c * terms[2]
+        H[0, 1] += c * terms[3]
+        H[1, 1] += c * terms[4]
+        complete = complete[0] + c * terms[5], complete[1] + c * terms[6], complete[2] - c
     determinant = H[0, 0] * H[1, 1] - H[0, 1] * H[0, 1]
     curved = (
-        H[0, 0] < FLAT * complete[0]
-        and H[1, 1] < FLAT * complete[2]
-        and determinant > 1e-12 * H[0, 0] * H[1, 1]
+        H[0, 0] < 0.0 and H[1, 1] < FLAT * complete[2] and determinant > 1e-12 * H[0, 0] * H[1, 1]
     )
     if not curved:
         H[0, 0], H[0, 1], H[1, 1] = complete
@@ -214,9 +244,12 @@ def normal_distances(z):
     total, largest = 0.0, 0.0
     for i in range(n):
         # A² = −n − Σ (2i−1)(log Φ(z_i) + log Φ(−z_{n+1−i}))/n
-        below = log_ndtr(z[i])
-        total += (2 * i + 1) * below + (2 * (n - i) - 1) * log_ndtr(-z[i])
-        p = math.exp(below)
+        p = ndtr(z[i])
+        if abs(z[i]) < CLOSE:
+            below, above = math.log(p), math.log1p(-p)
+        else:
+            below, above = log_ndtr(z[i]), log_ndtr(-z[i])
+        total += (2 * i + 1) * below + (2 * (n - i) - 1) * above
         largest = max(largest, max((i + 1) / n - p, p - i / n))
     return -n - total / n, largest
 

@@ -1,0 +1,155 @@
+"""One door to every check of a table and its rule."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from halfseen.checks import whole_number
+from halfseen.diagnostics.assumptions import pair_shares, paper_constants
+from halfseen.diagnostics.diagnosis import Diagnosis, PairShares
+from halfseen.diagnostics.findings import collect
+from halfseen.diagnostics.mechanism import column_limits, look_at_mechanism
+from halfseen.diagnostics.normality import judge_normality
+from halfseen.diagnostics.reading import Reading, read, scales, unpack
+from halfseen.diagnostics.transforms import suggest_transforms
+from halfseen.errors import HalfseenWarning, InputError
+from halfseen.missingness.base import Missingness
+from halfseen.parallel import single_blas_thread
+from halfseen.seeds import RandomState, seed_of
+from halfseen.solvers.loop import progress_bar
+from halfseen.solvers.prepare import FEW_JOINT_ROWS
+from halfseen.solvers.result import Fit
+
+# Fewer simulations than this could not tell a p-value of 0.05 from one of 0.01.
+FEWEST_SIMULATIONS = 19
+
+
+def diagnose(
+    X: Any,
+    missingness: Missingness | None = None,
+    *,
+    fit: Fit | None = None,
+    covariance: ArrayLike | None = None,
+    mean: ArrayLike | None = None,
+    beta: float | None = None,
+    missing_at_random: Any = None,
+    transforms: Any = None,
+    simulations: int = 199,
+    random_state: RandomState = 0,
+    progress: bool = False,
+) -> Diagnosis:
+    """Check a table, the rule that hides its values, and the normality of what is behind it.
+
+    Nothing is raised for data that contradict their rule: contradictions are reported, and the
+    cells concerned are left out of all other checks.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d), data frame, IntervalData or Fit
+        NaN where a value is hidden. A fit brings its table, rule and transforms.
+    missingness : Missingness, optional
+        What hides a value; None: nothing does, or the table says it itself.
+    fit : Fit, optional
+        What was learned from the table, for checks of all columns together.
+    covariance : array-like of shape (d, d), optional
+        Σ, for the constants that depend on it; that of the fit by default.
+    mean : array-like of shape (d,), optional
+        The mean, for γ; that of the fit by default.
+    beta : float, optional
+        Share of the columns that are to be seen together; by default a pair for rules by column (the
+        paper's first assumption), one column for rules that bind columns together.
+    missing_at_random : boolean array of shape (n, d), optional
+        Cells that are missing for no modelled reason.
+    transforms : str, dict or sequence, optional
+        As in ``fit``: the scales on which columns are tested.
+    simulations : int
+        Simulated tables behind each p-value.
+    random_state : int, Generator or None
+        Seed of simulations and of sampled subsets.
+    progress : bool
+        Whether to show a bar.
+
+    Returns
+    -------
+    Diagnosis
+
+    Notes
+    -----
+    Columns are tested for normality on their own, by simulation. With several columns some p-value is
+    small by chance, so findings use p-values adjusted for their number (Holm). In tables of more than
+    5 000 rows, that many of them are tested, evenly spread. Values that were rounded to the same
+    number are spread over the interval they were rounded from.
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> truth = hs.Gaussian([0.0, 0.0], [[1.0, 0.5], [0.5, 1.0]])
+    >>> rule = hs.LinearThreshold.heckman(1, [1.0, 0.0])
+    >>> X = hs.simulate(truth, rule, 1000)
+    >>> found = hs.diagnose(X, rule, covariance=truth.covariance, mean=truth.mean)
+    >>> found.anchors, 0.4 < found.alpha.value < 0.6
+    (('x0',), True)
+
+    Concentrations that are log-normal, below a detection limit in part:
+
+    >>> import numpy as np
+    >>> rule = hs.DetectionLimits(lower=0.5)
+    >>> C = np.exp(np.random.default_rng(0).normal(size=(300, 2)))
+    >>> found = hs.diagnose(np.where(C < 0.5, np.nan, C), rule)
+    >>> found.worst, found.suggested_transform
+    ('problem', {'x0': 'log', 'x1': 'log'})
+    """
+    simulations = whole_number("simulations", simulations, FEWEST_SIMULATIONS)
+    X, missingness, missing_at_random, transforms, fit, own = unpack(
+        X, missingness, missing_at_random, transforms, fit
+    )
+    with warnings.catch_warnings(), single_blas_thread():
+        # Whatever there is to say about how the table is read becomes a finding.
+        warnings.simplefilter("ignore", HalfseenWarning)
+        reading = read(X, missingness, missing_at_random)
+        names = reading.names
+        if fit is not None and fit.gaussian.dimension != len(names):
+            raise InputError(
+                f"the fit has {fit.gaussian.dimension} columns, but X has {len(names)}."
+            )
+        seed = seed_of(random_state)
+        scale = scales(transforms, names)
+        if fit is not None and scale is None:
+            covariance = fit.gaussian.covariance if covariance is None else covariance
+            mean = fit.gaussian.mean if mean is None else mean
+        given = None if own else (X, missingness, missing_at_random)
+        total = len(names) + (simulations if fit is not None else 0)
+        with progress_bar("diagnose", total, progress) as advance:
+            normality = judge_normality(reading, scale, fit, given, simulations, seed, advance)
+        marks = look_at_mechanism(reading, scale)
+        doubted = {mark.column for mark in marks if mark.level == "problem"}
+        suggested = suggest_transforms(
+            reading, scale, normality.columns, doubted, simulations, seed
+        )
+    constants = paper_constants(reading.values, names, reading.rule, covariance, mean, beta, seed)
+    counts = reading.seen.T.astype(np.int64) @ reading.seen
+    return Diagnosis(
+        len(reading.values),
+        *constants,
+        names,
+        reading.hidden.mean(axis=0),
+        reading.blank.mean(axis=0),
+        column_limits(reading),
+        PairShares(*pair_shares(counts, len(reading.values))),
+        _rare_pairs(reading, counts),
+        reading.contradictions,
+        marks,
+        normality,
+        suggested,
+        collect(reading, counts, marks, normality, suggested),
+    )
+
+
+def _rare_pairs(reading: Reading, counts: np.ndarray) -> tuple[tuple[str, str, int], ...]:
+    i, j = np.triu_indices(len(reading.names), 1)
+    few = np.flatnonzero(counts[i, j] < FEW_JOINT_ROWS)
+    return tuple((reading.names[i[k]], reading.names[j[k]], int(counts[i[k], j[k]])) for k in few)

@@ -1,0 +1,209 @@
+"""What ``diagnose`` returns."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from dataclasses import asdict, dataclass, is_dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from halfseen.diagnostics.assumptions import Share
+from halfseen.diagnostics.findings import LEVELS, Finding, Level
+from halfseen.diagnostics.mechanism import Mark
+from halfseen.diagnostics.normality import Normality
+from halfseen.diagnostics.reading import Contradiction
+from halfseen.solvers.result import name_some
+from halfseen.solvers.summary import shorten
+
+Floats = NDArray[np.float64]
+
+# Columns that the text lists.
+MOST_COLUMNS = 40
+WORDS = {"ok": "ok", "look": "look at", "problem": "problem"}
+
+
+class PairShares(NamedTuple):
+    """Share of rows in which two columns are both seen, with 95 % limits (Clopper and Pearson)."""
+
+    value: Floats
+    lower: Floats
+    upper: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnosis:
+    """What the data say about the assumptions: those of the paper, the rule, and normality.
+
+    Attributes
+    ----------
+    rows : int
+    subset_size : int
+        βd, the number of columns that are to be seen together.
+    alpha : Share
+        Least share of rows in which ``subset_size`` columns are seen together.
+    subset : tuple of str
+        The columns with that share.
+    every_subset : bool
+        Whether all subsets were looked at, or a sample of them.
+    anchors : tuple of str
+        Columns that are seen in every row, and by the rule always are.
+    gamma : float or None
+        Upper bound on the least probability of a pattern given the anchors: that of the rarest pattern
+        in simulations, or of the rarest single event, whichever is less. None without a covariance and
+        a mean, or without anchors.
+    strong_convexity : float or None
+        αβ/λ_max(Σ), where the covariance is known.
+    start_distance : float or None
+        Bound √(2 λ_max/β · log 1/α) on the distance from the mean of what ``initialize`` converges to.
+    names : tuple of str
+    hidden, blank : arrays of shape (d,)
+        Share of the cells of each column that are hidden by the rule or beyond a limit, and that are
+        missing at random.
+    limits : tuple of pairs of arrays
+        Distinct lower and upper limits of each column.
+    pair_alpha : PairShares
+        Three arrays of shape (d, d): the share of rows in which both columns of a pair are seen, and
+        its 95 % limits.
+    rare_pairs : tuple of (str, str, int)
+        Pairs that are seen together in fewer than 10 rows, and in how many.
+    contradictions : tuple of Contradiction
+        (column, count, row, value, text) of seen values that the rule would hide.
+    mechanism : tuple of Mark
+        Marks that another rule than the stated one would leave.
+    normality : Normality
+        Tests by column (``columns``) and of all together (``overall``).
+    suggested_transform : dict
+        By column, a scale on which it looks normal, or nearer to it.
+    findings : tuple of Finding
+        All of this in plain words, the most serious first.
+    """
+
+    rows: int
+    subset_size: int
+    alpha: Share
+    subset: tuple[str, ...]
+    every_subset: bool
+    anchors: tuple[str, ...]
+    gamma: float | None
+    strong_convexity: float | None
+    start_distance: float | None
+    names: tuple[str, ...]
+    hidden: Floats
+    blank: Floats
+    limits: tuple[tuple[Floats, Floats], ...]
+    pair_alpha: PairShares
+    rare_pairs: tuple[tuple[str, str, int], ...]
+    contradictions: tuple[Contradiction, ...]
+    mechanism: tuple[Mark, ...]
+    normality: Normality
+    suggested_transform: dict[str, str]
+    findings: tuple[Finding, ...]
+
+    @property
+    def worst(self) -> Level:
+        """The most serious level among the findings."""
+        return max((f.level for f in self.findings), key=LEVELS.index, default="ok")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain numbers, words and lists, fit for JSON; NaN becomes None."""
+        return {
+            **{name: plain(getattr(self, name)) for name in self.__dataclass_fields__},
+            "worst": self.worst,
+        }
+
+    def __str__(self) -> str:
+        return "\n".join([*self._constants(), "", *self._table(), "", *self._found()])
+
+    def _constants(self) -> list[str]:
+        looked = "all subsets" if self.every_subset else "a sample of subsets"
+        several = self.subset_size > 1
+        lines = [
+            f"rows: {self.rows}",
+            f"alpha, least share in which {self.subset_size} column"
+            f"{'s are' if several else ' is'} seen{' together' * several} ({looked}):",
+            *_wrapped(f"{self.alpha}, for {name_some(_short(self.subset), 6)}", "  "),
+            *_wrapped(f"anchors: {name_some(_short(self.anchors), 6) or 'none'}", "", "  "),
+        ]
+        if self.gamma is not None:
+            lines.append(
+                f"gamma, least probability of a pattern given the anchors, at most: {self.gamma:.2g}"
+            )
+        if self.strong_convexity is not None:
+            lines.append(f"strong convexity, at least: {self.strong_convexity:.3g}")
+        if self.start_distance is not None:
+            lines.append(f"bias of the start, at most: {self.start_distance:.3g}")
+        return lines
+
+    def _table(self) -> list[str]:
+        head = f"{'column':<22} {'hidden':>6} {'random':>6} {'limits':>15} {'normal':>6}  try"
+        lines = [head, "-" * 79]
+        for j, name in enumerate(self.names[:MOST_COLUMNS]):
+            p = self.normality.columns[j].p_value
+            lines.append(
+                f"{shorten(_one_line(name), 22):<22} {self.hidden[j]:>6.1%} {self.blank[j]:>6.1%} "
+                f"{_range(*self.limits[j]):>15} {'-' if math.isnan(p) else f'{p:.3f}':>6}  "
+                f"{self.suggested_transform.get(name, '')}".rstrip()
+            )
+        if len(self.names) > MOST_COLUMNS:
+            lines.append(f"… and {len(self.names) - MOST_COLUMNS} more columns")
+        overall = self.normality.overall
+        if overall is not None:
+            lines.append(f"{'all together':<52} {overall.p_value:>6.3f}")
+        else:
+            lines += _wrapped(f"all together: {self.normality.overall_reason}", "", "  ")
+        return lines
+
+    def _found(self) -> list[str]:
+        lines: list[str] = []
+        for finding in self.findings:
+            where = "" if finding.column is None else f"{shorten(_one_line(finding.column), 40)}: "
+            text = f"[{WORDS[finding.level]}] {where}{finding.title}. {_one_line(finding.text)}"
+            lines += _wrapped(text, "", "    ")
+        return lines
+
+
+def _wrapped(text: str, first: str, rest: str | None = None) -> list[str]:
+    return textwrap.wrap(
+        text, 79, initial_indent=first, subsequent_indent=first if rest is None else rest
+    )
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _short(names: tuple[str, ...]) -> list[str]:
+    return [shorten(_one_line(name), 30) for name in names]
+
+
+def _range(lower: Floats, upper: Floats) -> str:
+    """Write limits in 15 characters."""
+    parts = []
+    for sign, limits in ((">", lower), ("<", upper)):
+        if limits.size == 1:
+            parts.append(f"{sign}{limits[0]:.3g}")
+        elif limits.size:
+            parts.append(f"{sign}{limits[0]:.2g}..{limits[-1]:.2g}")
+    return shorten(" ".join(parts), 15) if parts else ""
+
+
+def plain(item: Any) -> Any:
+    """Turn values into what JSON knows."""
+    if isinstance(item, np.ndarray):
+        return plain(item.tolist())
+    if hasattr(item, "_asdict"):
+        return plain(item._asdict())
+    if is_dataclass(item) and not isinstance(item, type):
+        return plain(asdict(item))
+    if isinstance(item, dict):
+        return {str(key): plain(value) for key, value in item.items()}
+    if isinstance(item, list | tuple):
+        return [plain(value) for value in item]
+    if isinstance(item, np.generic):
+        return plain(item.item())
+    if isinstance(item, float) and not math.isfinite(item):
+        return None
+    return item

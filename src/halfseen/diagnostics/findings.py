@@ -1,0 +1,233 @@
+"""What a person should know about a table, in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from halfseen.diagnostics.mechanism import Mark
+from halfseen.diagnostics.normality import (
+    CONSTANT,
+    NEVER_SEEN,
+    WRONG_SCALE,
+    Normality,
+    NormalityTest,
+)
+from halfseen.diagnostics.reading import Reading
+from halfseen.missingness.base import ColumnwiseMissingness
+from halfseen.solvers.prepare import FEW_JOINT_ROWS
+from halfseen.solvers.result import name_some
+
+Level = Literal["ok", "look", "problem"]
+LEVELS: tuple[Level, ...] = ("ok", "look", "problem")
+# Adjusted p-values below these are told, and called strong.
+DOUBTFUL, STRONG = 0.05, 0.01
+# A normal distribution that misplaces a tenth of the cells is a problem, not only a fine point.
+LARGE_DISTANCE = 0.1
+# Columns of which less than this share is seen rest on their rule more than on their values.
+MOSTLY_HIDDEN = 0.8
+# Reasons why a column was not tested that have findings of their own.
+TOLD_ELSEWHERE = (CONSTANT, NEVER_SEEN)
+# Titles of what ``mechanism`` finds.
+TITLES = {
+    "on the limit": "Values pile up on the limit",
+    "substituted": "Values look substituted",
+    "gap": "The limit looks wrong",
+    "limits only where hidden": "Limits are given only where values are hidden",
+    "nothing hidden": "Nothing is hidden",
+    "hidden too often": "More is hidden than the limits explain",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing to know: how serious it is, a title, a text, and the column it is about."""
+
+    level: Level
+    title: str
+    text: str
+    column: str | None = None
+
+
+def collect(
+    reading: Reading,
+    counts: NDArray[np.int_],
+    marks: tuple[Mark, ...],
+    normality: Normality,
+    suggested: dict[str, str],
+) -> tuple[Finding, ...]:
+    """Put everything that was found into words, the most serious first."""
+    found = [
+        *_of_contradictions(reading),
+        *_of_blanks(reading),
+        *_of_pairs(reading, counts),
+        *_of_columns(reading),
+        *_of_marks(marks, reading),
+        *_of_normality(normality, suggested),
+    ]
+    return tuple(sorted(found, key=lambda finding: -LEVELS.index(finding.level)))
+
+
+def _of_contradictions(reading: Reading) -> Iterator[Finding]:
+    for found in reading.contradictions:
+        title = "The data contradict the rule"
+        yield Finding("problem", title, _sentence(found.text), found.column)
+    if reading.broken is not None and not reading.contradictions:
+        yield Finding("problem", "The table needs a rule", _sentence(reading.broken))
+    if reading.rule is not None and not reading.contradictions and reading.broken is None:
+        yield Finding("ok", "No contradictions", "No seen value contradicts the rule.")
+
+
+def _of_blanks(reading: Reading) -> Iterator[Finding]:
+    for note in reading.notes:
+        yield Finding("look", "How blank cells are read", _sentence(note))
+    if reading.intervals is not None:
+        return
+    names = np.array(reading.names, dtype=object)
+    blank = names[(reading.blank & ~reading.excused).any(axis=0)].tolist()
+    if not blank:
+        return
+    if reading.rule is None:
+        text = (
+            f"No rule is stated, so hidden cells in {name_some(blank)} are taken to be missing at "
+            "random. If values are hidden because of what they are, state the rule."
+        )
+    else:
+        text = (
+            f"Cells are hidden where the rule shows every value, in {name_some(blank)}. They are taken "
+            "to be missing at random; state what hides them, if something does."
+        )
+    yield Finding("look", "Cells are hidden without a rule", text)
+
+
+def _of_pairs(reading: Reading, counts: NDArray[np.int_]) -> Iterator[Finding]:
+    i, j = np.triu_indices(len(reading.names), 1)
+    # A column that is never seen is told of by itself.
+    ever = np.diag(counts) > 0
+    i, j = i[ever[i] & ever[j]], j[ever[i] & ever[j]]
+    if not i.size:
+        return
+    joint = counts[i, j]
+    order = np.argsort(joint, kind="stable")
+    pairs = [f"{reading.names[i[k]]} ~ {reading.names[j[k]]}" for k in order]
+    never, few = int((joint == 0).sum()), int((joint < FEW_JOINT_ROWS).sum())
+    text = "What is learned of their correlation rests on the rule more than on values."
+    if never:
+        # Where cells or groups tell more than a limit, that can be enough.
+        by_column = isinstance(reading.rule, ColumnwiseMissingness) or reading.rule is None
+        level: Level = "problem" if by_column and reading.intervals is None else "look"
+        yield Finding(level, "Pairs never seen together", f"{name_some(pairs[:never])}. {text}")
+    if few > never:
+        title = f"Pairs seen together in fewer than {FEW_JOINT_ROWS} rows"
+        yield Finding("look", title, f"{name_some(pairs[never:few])}. {text}")
+    if not few:
+        text = f"Every pair is seen together in {joint.min()} rows or more (least: {pairs[0]})."
+        yield Finding("ok", "Pairs are seen together", text)
+
+
+def _of_columns(reading: Reading) -> Iterator[Finding]:
+    seen = reading.seen
+    for j, name in enumerate(reading.names):
+        known = ~np.isneginf(reading.lower[:, j]) | ~np.isposinf(reading.upper[:, j])
+        if not seen[:, j].any() and (reading.intervals is None or not known.any()):
+            text = "No value is seen, so nothing can be learned about this column. Leave it out."
+            yield Finding("problem", "Never seen", text, name)
+        elif seen[:, j].any() and np.unique(reading.values[seen[:, j], j]).size < 2:
+            text = (
+                "All seen values are the same, so that they have no variance. Leave the column out."
+            )
+            yield Finding("problem", "Constant", text, name)
+        elif reading.hidden[:, j].mean() > MOSTLY_HIDDEN:
+            share = reading.hidden[:, j].mean()
+            text = (
+                f"{share:.0%} of the cells are hidden: what is learned rests on the limit and "
+                "on normality more than on values."
+            )
+            yield Finding("look", "Mostly hidden", text, name)
+
+
+def _of_marks(marks: tuple[Mark, ...], reading: Reading) -> Iterator[Finding]:
+    for mark in marks:
+        if mark.level != "ok":
+            yield Finding(mark.level, TITLES[mark.kind], mark.text, mark.column)  # type: ignore[arg-type]
+    quiet = [mark.column for mark in marks if mark.level == "ok"]
+    if quiet:
+        text = f"The rule hides nothing in {name_some(quiet)}, as is to be expected there."
+        yield Finding("ok", TITLES["nothing hidden"], text)
+    clear = all(mark.level == "ok" for mark in marks)
+    if clear and reading.broken is None and reading.hidden.any():
+        text = (
+            "No sign of another limit, of substituted values, or of cells hidden for other reasons."
+        )
+        yield Finding("ok", "Hidden as stated", text)
+
+
+def _of_normality(normality: Normality, suggested: dict[str, str]) -> Iterator[Finding]:
+    tested = [test for test in normality.columns if test.basis != "none"]
+    failed = [test for test in tested if test.adjusted < DOUBTFUL]
+    for test in failed:
+        text = f"{_how_far(test)}{_after(len(tested))}."
+        better = suggested.get(test.name)
+        if better == "none":
+            text += " Without a transform it looks better."
+        elif better is not None:
+            text += f" On the scale {better} it looks better: use transforms=."
+        yield Finding(_severity(test), "Not normal", text, test.name)
+    if tested and not failed:
+        least = min(tested, key=lambda test: test.p_value)
+        text = (
+            "No column differs from a normal one (least p-value "
+            f"{least.p_value:.2g}, for {least.name}){_after(len(tested))}."
+        )
+        yield Finding("ok", "Columns look normal", text)
+    yield from _of_untested(normality)
+    overall = normality.overall
+    if overall is None:
+        return
+    if overall.tail_p_value < DOUBTFUL:
+        text = (
+            f"{_how_far(overall)}: the rows are not spread as those of a normal distribution, which "
+            "tails and outliers, or columns that are not normal, can do."
+        )
+        yield Finding(_severity(overall), "Not normal as a whole", text)
+    else:
+        text = f"The rows are spread as those of a normal distribution (p = {overall.p_value:.2g})."
+        yield Finding("ok", "Normal as a whole", text)
+
+
+def _of_untested(normality: Normality) -> Iterator[Finding]:
+    by_reason: dict[str, list[str]] = {}
+    for test in normality.columns:
+        if test.basis == "none" and test.reason not in TOLD_ELSEWHERE:
+            by_reason.setdefault(test.reason, []).append(test.name)
+    for reason, names in by_reason.items():
+        level: Level = "problem" if reason.startswith(WRONG_SCALE) else "look"
+        yield Finding(level, "Not tested for normality", f"{name_some(names)}: {reason}.")
+
+
+def _severity(test: NormalityTest) -> Level:
+    strong = test.adjusted < STRONG and test.distance >= LARGE_DISTANCE
+    return "problem" if strong else "look"
+
+
+def _how_far(test: NormalityTest) -> str:
+    return (
+        f"Up to {test.distance:.0%} of what is there lies elsewhere than a normal distribution would "
+        f"have it (A² = {test.statistic:.2f}, p {_shown(test.adjusted)})"
+    )
+
+
+def _shown(p: float) -> str:
+    return "< 0.0001" if p < 1e-4 else f"= {p:.2g}"
+
+
+def _after(columns: int) -> str:
+    return f", allowing for {columns} columns (Holm)" if columns > 1 else ""
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,353 @@
+"""Reading what is to be diagnosed: any table, with or without a rule, and what contradicts it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from halfseen.data.frames import frame_kind
+from halfseen.data.interval_data import IntervalData
+from halfseen.data.moments import PairMoments
+from halfseen.data.power import ColumnCells
+from halfseen.data.table import Table, check_finite, read_table
+from halfseen.data.transforms import Transform, read_transforms
+from halfseen.diagnostics.one_column import Column, HiddenByLimits, HiddenByRule, spread_ties
+from halfseen.errors import ContradictionError, HalfseenWarning, InputError
+from halfseen.missingness.base import ColumnRule, ColumnwiseMissingness, Missingness
+from halfseen.missingness.combined import Combined
+from halfseen.missingness.sets import Probability, everything
+from halfseen.missingness.truncation import Truncation
+from halfseen.solvers.full_information.problem import Problem, read_problem
+from halfseen.solvers.result import Fit
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+SEVERAL_PIECES = "hidden cells may lie on either side of what is shown; pass fit= to test it"
+
+
+class Contradiction(NamedTuple):
+    """Something that the data show and the rule rules out.
+
+    ``column``, ``row`` and ``value`` are None where it is the row as a whole.
+    """
+
+    column: str | None
+    count: int  # type: ignore[assignment]
+    row: int | None
+    value: float | None
+    text: str
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A table, in its own units, and what is known of its cells.
+
+    Attributes
+    ----------
+    values : array of shape (n, d)
+        NaN where hidden, and where a value contradicts the rule: whether the value was put in place of
+        another or the limit is lower than stated, it lies where the rule hides.
+    lower, upper : arrays of shape (n, d)
+        What is known of each cell of a table of intervals; else the values.
+    blank : boolean array of shape (n, d)
+        Hidden for no modelled reason.
+    split : boolean array of shape (n, d)
+        Cells of a table of intervals that do not tell in which interval they lie.
+    excused : boolean array of shape (n, d)
+        Cells that were said to be missing at random.
+    as_given : array of shape (n, d)
+        Values with those that contradict the rule.
+    broken : str or None
+        Why cells cannot be looked at further.
+    """
+
+    names: tuple[str, ...]
+    values: Floats
+    lower: Floats
+    upper: Floats
+    blank: Mask
+    split: Mask
+    excused: Mask
+    as_given: Floats
+    rule: Missingness | None
+    intervals: IntervalData | None
+    contradictions: tuple[Contradiction, ...]
+    broken: str | None
+    notes: tuple[str, ...]
+
+    @cached_property
+    def seen(self) -> Mask:
+        """Mask of the cells whose value is known."""
+        return ~np.isnan(self.values)
+
+    @cached_property
+    def hidden(self) -> Mask:
+        """Mask of the cells that are hidden for a modelled reason."""
+        return ~self.seen & ~self.blank
+
+    def column_rule(self, column: int) -> ColumnRule | None:
+        """Return the rule of a column that is hidden by its own value alone; None otherwise."""
+        return column_rule(self.rule, column)
+
+    def column(self, j: int, rows: NDArray[np.intp]) -> Column | str:
+        """Return some cells of a column on their own; a sentence where that cannot be."""
+        if isinstance(self.rule, Truncation):
+            return "rows are shown whole or not at all"
+        if self.broken is not None and self.intervals is None:
+            return "the table contradicts the rule"
+        keep = rows[~self.blank[rows, j]]
+        hidden, split = self.hidden[keep, j], self.split[keep, j]
+        if self.intervals is not None and not (split.any() and (split == hidden).all()):
+            return SEVERAL_PIECES if split.any() else self._told_column(j, keep)
+        rule = self.column_rule(j)
+        if rule is None and hidden.any():
+            return "other columns take part in hiding it; pass fit= to test it"
+        if rule is None:
+            rule = ColumnRule.of_set(everything)
+        if isinstance(rule.seen_set, Probability):
+            return "chance takes part in hiding it; pass fit= to test it"
+        if hidden.any() and rule.seen_set == everything:
+            return "nothing says at which limit values were not detected"
+        x = self.values[keep, j]
+        shown = ~np.isnan(x)
+        x[shown] = spread_ties(x[shown])
+        centre, spread = 0.0, 1.0
+        if shown.any():
+            centre, spread = float(x[shown].mean()), float(x[shown].std()) or 1.0
+        hiding = HiddenByRule.of(rule, keep, centre, spread)
+        return Column(hiding.cells(x, shown), hiding)
+
+    def _told_column(self, j: int, keep: NDArray[np.intp]) -> Column:
+        """Return a column whose cells each tell where they lie."""
+        lower, upper = self.lower[keep, j], self.upper[keep, j]
+        cells = ColumnCells.from_ends(lower, upper)
+        values = spread_ties(lower[lower == upper])
+        return Column(replace(cells, values=values), HiddenByLimits.of(lower, upper))
+
+
+def column_rule(rule: Missingness | None, column: int) -> ColumnRule | None:
+    """Return the rule of one column, where its own value alone decides."""
+    if rule is None:
+        return ColumnRule.of_set(everything)
+    if isinstance(rule, ColumnwiseMissingness):
+        return rule.column_rule(column)
+    if isinstance(rule, Combined):
+        for columns, part in rule.parts:
+            if column in columns:
+                return column_rule(part, columns.index(column))
+        return ColumnRule.of_set(everything)
+    return None
+
+
+def read(X: Any, missingness: Missingness | None, at_random: Any) -> Reading:
+    """Read a table and collect what contradicts its rule."""
+    if missingness is not None and not isinstance(missingness, Missingness):
+        raise InputError(
+            f"missingness must be a rule such as DetectionLimits(...); got {missingness!r}."
+        )
+    if isinstance(X, PairMoments):
+        raise InputError("diagnose needs the rows themselves, but moments were passed.")
+    if isinstance(X, IntervalData) and (missingness is None or not X.is_plain):
+        return _read_intervals(X, missingness, at_random)
+    # Values and blank cells alone are a table with NaN.
+    table = Table(X.values, X.names) if isinstance(X, IntervalData) else read_table(X)
+    names = table.names
+    as_given = np.array(table.values, dtype=np.float64)
+    check_finite(as_given, names)
+    rule = None if missingness is None else missingness.for_columns(names)
+    mask = _read_mask(at_random, as_given, names)
+    found: list[Contradiction] = []
+    wrong = np.zeros(as_given.shape, dtype=bool)
+    if rule is not None:
+        found, wrong = _contradictions(rule, table.values, names)
+    values = np.where(wrong, np.nan, as_given)
+    excused = np.zeros(values.shape, dtype=bool) if mask is None else mask
+    blank, broken = excused.copy(), None
+    if rule is not None:
+        try:
+            rule.check(values, names, excused)
+        except ContradictionError as error:
+            broken = str(error)
+            found = [*found, Contradiction(None, 1, None, None, broken)]
+    for j in range(values.shape[1]):
+        blank[:, j] |= np.isnan(values[:, j]) & _free(column_rule(rule, j), len(values))
+    return Reading(
+        names, values, values, values, blank, np.zeros_like(blank), excused, as_given, rule, None,
+        tuple(found), broken, (),
+    )  # fmt: skip
+
+
+def _free(rule: ColumnRule | None, n: int) -> Mask:
+    """Rows in which a rule hides no value of its column."""
+    if rule is None:
+        return np.zeros(n, dtype=bool)
+    if rule.seen_set is not None:
+        return np.full(n, rule.seen_set == everything)
+    assert rule.group is not None
+    return np.asarray((np.isinf(rule.lower) & np.isinf(rule.upper))[rule.group])
+
+
+def _contradictions(
+    rule: Missingness, values: NDArray[np.floating], names: Sequence[str]
+) -> tuple[list[Contradiction], Mask]:
+    """Find seen values that a rule by column would hide."""
+    wrong = np.zeros(values.shape, dtype=bool)
+    found: list[Contradiction] = []
+    if isinstance(rule, Combined):
+        for columns, part in rule.parts:
+            where = [int(c) for c in columns]
+            more, mask = _contradictions(part, values[:, where], [names[c] for c in where])
+            wrong[:, where] |= mask
+            found += more
+    if not isinstance(rule, ColumnwiseMissingness):
+        return found, wrong
+    for j, name in enumerate(names):
+        try:
+            rule.check_column(values[:, j], j, name)
+        except ContradictionError as error:
+            wrong[:, j] = rule.contradictions(values[:, j].astype(float), j)
+            row = int(np.flatnonzero(wrong[:, j])[0])
+            count = int(wrong[:, j].sum())
+            found.append(Contradiction(name, count, row, float(values[row, j]), str(error)))
+    return found, wrong
+
+
+def _read_mask(given: Any, values: Floats, names: Sequence[str]) -> Mask | None:
+    if given is None:
+        return None
+    mask = np.asarray(given)
+    if mask.dtype != bool or mask.shape != values.shape:
+        raise InputError(
+            f"missing_at_random must be a boolean array of shape {values.shape}, as the data have; got "
+            f"dtype {mask.dtype} and shape {mask.shape}."
+        )
+    wrong = np.argwhere(mask & ~np.isnan(values))
+    if wrong.size:
+        row, column = (int(k) for k in wrong[0])
+        raise ContradictionError(
+            f"row {row}, column {names[column]}: the cell is said to be missing at random, but its "
+            f"value {values[row, column]:.12g} is seen ({len(wrong)} such cells)."
+        )
+    return mask
+
+
+def _read_intervals(data: IntervalData, missingness: Missingness | None, at_random: Any) -> Reading:
+    """Read a table of intervals; a rule tells where cells lie that were merely not detected."""
+    if len(data) < 2:
+        raise InputError(f"at least 2 rows are needed; got {len(data)}.")
+    names = data.names
+    as_given = data.values
+    mask = _read_mask(at_random, as_given, names)
+    rule = None if missingness is None else missingness.for_columns(names)
+    found: list[Contradiction] = []
+    wrong = np.zeros(data.shape, dtype=bool)
+    if rule is not None:
+        found, wrong = _contradictions(rule, as_given, names)
+    lower = np.where(wrong, -np.inf, data.lower)
+    upper = np.where(wrong, np.inf, data.upper)
+    clean = data.with_ends(lower, upper, not_detected=data.not_detected | wrong)
+    values = clean.values
+    excused = np.zeros(data.shape, dtype=bool) if mask is None else mask
+    blank, split = clean.blank, clean.not_detected
+    broken, notes = None, []
+    if rule is not None or split.any():
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", HalfseenWarning)
+            try:
+                problem = read_problem(clean, rule, mask, units=_units(clean))
+            except ContradictionError as error:
+                broken = str(error)
+                found = [*found, Contradiction(None, 1, None, None, broken)]
+            except InputError as error:
+                broken = str(error)
+            else:
+                lower, upper, blank, split = _ends(problem, clean, rule)
+        notes = [str(warning.message) for warning in caught]
+    return Reading(
+        names, values, lower, upper, blank, split, excused, as_given, rule, clean,
+        tuple(found), broken, tuple(notes),
+    )  # fmt: skip
+
+
+def _units(data: IntervalData) -> tuple[Floats, Floats]:
+    """Location and spread of what is known of each column; 0 and 1 where that is nothing."""
+    ends = np.concatenate([data.lower, data.upper])
+    d = data.shape[1]
+    centre, scale = np.zeros(d), np.ones(d)
+    for j in range(d):
+        known = ends[np.isfinite(ends[:, j]), j]
+        if known.size:
+            centre[j], scale[j] = known.mean(), known.std() or 1.0
+    return centre, scale
+
+
+def _ends(
+    problem: Problem, data: IntervalData, rule: Missingness | None
+) -> tuple[Floats, Floats, Mask, Mask]:
+    """Return the ends of each cell, which of them are blank, and which have several pieces or none."""
+    holes = problem.holes.standardised(-problem.centre / problem.scale, 1.0 / problem.scale)
+    index = np.maximum(holes.index, 0)
+    hidden = problem.hidden
+    sizes = np.diff(holes.sets.start)
+    split = hidden & (sizes[index] != 1)
+    # Where other columns take part, an interval is not the limit of the cell itself.
+    bound = np.array([column_rule(rule, j) is None for j in range(data.shape[1])])
+    split |= hidden & data.at_random & bound
+    first = np.where(sizes[index] > 0, holes.sets.start[index], 0)
+    # What the table says itself is taken to the last bit.
+    open_ = data.at_random & hidden & ~split
+    lower = np.where(open_, holes.sets.lower[first], data.lower)
+    upper = np.where(open_, holes.sets.upper[first], data.upper)
+    return lower, upper, np.isneginf(lower) & np.isposinf(upper) & ~split, split
+
+
+def unpack(
+    X: Any, missingness: Any, at_random: Any, transforms: Any, fit: Fit | None
+) -> tuple[Any, Any, Any, Any, Fit | None, bool]:
+    """Take table, rule and transforms from a fit, where it stands for them; say last whether it does."""
+    if not isinstance(X, Fit):
+        if fit is not None and not isinstance(fit, Fit):
+            raise InputError(f"fit must be what halfseen.fit returned; got {fit!r}.")
+        if fit is not None:
+            transforms = fit.transforms if transforms is None else transforms
+            X = _named(X, fit)
+        return X, missingness, at_random, transforms, fit, False
+    if fit is not None and fit is not X:
+        raise InputError("two fits were given, one as X and another as fit=. Pass one of them.")
+    source = X.source
+    if source is None:
+        raise InputError("this fit does not hold its table; pass the table, and fit=.")
+    table = source.X if source.original is None else source.original
+    rule = source.missingness if source.original_rule is None else source.original_rule
+    return (
+        table,
+        rule if missingness is None else missingness,
+        source.missing_at_random if at_random is None else at_random,
+        X.transforms if transforms is None else transforms,
+        X,
+        missingness is None and at_random is None,
+    )
+
+
+def _named(X: Any, fit: Fit) -> Any:
+    """Read a table without names as one with those of the fit."""
+    if isinstance(X, IntervalData) or frame_kind(X) is not None:
+        return X
+    table = read_table(X)
+    fits = table.values.shape[1] == len(fit.names)
+    return Table(table.values, fit.names) if fits else table
+
+
+def scales(transforms: Any, names: tuple[str, ...]) -> tuple[Transform, ...] | None:
+    """Read transforms; None where no column has one."""
+    if transforms is None:
+        return None
+    read_ones = read_transforms(transforms, names)
+    return None if all(t.name == "none" for t in read_ones) else read_ones

@@ -1,0 +1,283 @@
+"""Every kind of table and rule, the findings, and how they are written down."""
+
+import importlib
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import halfseen as hs
+from halfseen.diagnostics import Finding
+
+inf, nan = np.inf, np.nan
+FAST = {"simulations": 39}
+
+
+@pytest.fixture
+def table(rng):
+    Y = rng.multivariate_normal([0.0, 1.0, -1.0], np.eye(3) + 0.5, size=150)
+    rule = hs.DetectionLimits(lower=[-0.5, 0.5, -1.5])
+    return np.where(rule.seen(Y), Y, nan), rule
+
+
+def levels(found):
+    return {(finding.level, finding.title) for finding in found.findings}
+
+
+def check_text_and_json(found):
+    assert max(map(len, str(found).splitlines())) <= 80
+    data = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert data["worst"] == found.worst
+    assert data["names"] == list(found.names)
+    assert len(data["findings"]) == len(found.findings)
+
+
+def test_a_good_table_is_called_good(table):
+    found = hs.diagnose(*table, **FAST)
+    assert found.worst == "ok"
+    assert {title for _, title in levels(found)} == {
+        "No contradictions",
+        "Pairs are seen together",
+        "Hidden as stated",
+        "Columns look normal",
+    }
+    assert found.hidden == pytest.approx(np.isnan(table[0]).mean(axis=0))
+    assert (found.blank == 0.0).all()
+    assert [lower.tolist() for lower, _ in found.limits] == [[-0.5], [0.5], [-1.5]]
+    check_text_and_json(found)
+
+
+def test_pairs_have_clopper_pearson_intervals(table):
+    X, rule = table
+    found = hs.diagnose(X, rule, **FAST)
+    seen = ~np.isnan(X)
+    for i in range(3):
+        for j in range(3):
+            both = int((seen[:, i] & seen[:, j]).sum())
+            ref = stats.binomtest(both, 150).proportion_ci(0.95, "exact")
+            value, lower, upper = (part[i, j] for part in found.pair_alpha)
+            assert value == both / 150
+            assert (lower, upper) == pytest.approx((ref.low, ref.high))
+    assert found.rare_pairs == ()
+
+
+def test_rare_pairs_are_named():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    X[5:, 0], X[:20, 1], X[20:, 2] = nan, nan, nan
+    found = hs.diagnose(X, **FAST)
+    assert found.rare_pairs == (("x0", "x1", 0), ("x0", "x2", 5), ("x1", "x2", 0))
+    assert ("problem", "Pairs never seen together") in levels(found)
+    assert ("look", "Pairs seen together in fewer than 10 rows") in levels(found)
+    assert ("look", "Cells are hidden without a rule") in levels(found)
+
+
+def test_contradictions_are_reported_by_column_and_do_not_stop_the_rest(table):
+    X, rule = table
+    X = X.copy()
+    X[7, 1], X[9, 1] = 0.1, 0.2
+    found = hs.diagnose(X, rule, **FAST)
+    (only,) = found.contradictions
+    assert only[:4] == ("x1", 2, 7, 0.1)
+    assert "row 7, column x1: the value 0.1 is seen" in only.text
+    assert found.worst == "problem"
+    first = found.findings[0]
+    assert (first.level, first.column) == ("problem", "x1")
+    assert not np.isnan([test.p_value for test in found.normality.columns]).any()
+    # Wherever the value comes from, it lies below the limit.
+    assert found.hidden[1] == (np.isnan(X[:, 1]).sum() + 2) / 150
+
+
+def test_rules_that_bind_columns_report_their_sentence():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    found = hs.diagnose(X, hs.SelfSelection(), **FAST)
+    (only,) = found.contradictions
+    assert only.column is None
+    assert "shows only the largest" in only.text
+    assert all(test.basis == "none" for test in found.normality.columns)
+    parts = hs.Combined(
+        [([0], hs.DetectionLimits(lower=0.0)), ([1], hs.DetectionLimits(lower=0.0))]
+    )
+    by_part = hs.diagnose(X, parts, **FAST)
+    assert [c.column for c in by_part.contradictions] == ["x0", "x1"]
+    check_text_and_json(found)
+
+
+def test_tables_of_intervals(rng):
+    x = rng.normal(size=(200, 2))
+    lower, upper = np.where(x < -0.5, -inf, x), np.where(x < -0.5, -0.5, x)
+    upper[:20, 1], lower[:20, 1] = inf, -inf
+    found = hs.diagnose(hs.IntervalData(lower, upper, ["lead", "zinc"]), **FAST)
+    assert found.names == ("lead", "zinc")
+    assert found.blank == pytest.approx([0.0, 0.1])
+    assert found.limits[0][0].tolist() == [-0.5]
+    assert found.worst == "ok"
+    assert found.contradictions == ()
+
+
+def test_cells_that_were_not_detected_need_a_rule(rng):
+    x = rng.normal(size=(200, 1))
+    low = x < -0.5
+    data = hs.IntervalData(np.where(low, -inf, x), np.where(low, inf, x), not_detected=low)
+    silent = hs.diagnose(data, **FAST)
+    assert ("problem", "The table needs a rule") in levels(silent)
+    assert "limit" in silent.normality.columns[0].reason
+    # The same as if the limit stood in each cell, or the table had NaN there.
+    told = hs.diagnose(hs.IntervalData(np.where(low, -inf, x), np.where(low, -0.5, x)), **FAST)
+    ruled = hs.diagnose(data, hs.DetectionLimits(lower=-0.5), **FAST)
+    plain = hs.diagnose(np.where(low, nan, x), hs.DetectionLimits(lower=-0.5), **FAST)
+    for other in (ruled, plain):
+        assert other.worst == "ok"
+        assert other.hidden == told.hidden
+        # The same cells; the phase of the hidden scores comes from the same stream.
+        ref = told.normality.columns[0].statistic
+        assert other.normality.columns[0].statistic == pytest.approx(ref, rel=1e-9)
+    either = hs.diagnose(data, hs.DetectionLimits(lower=-0.5, upper=9.0), **FAST)
+    assert either.normality.columns[0].basis == "cells"
+
+
+def test_a_seen_value_that_contradicts_the_rule_of_intervals(rng):
+    x = np.maximum(rng.normal(size=(100, 1)), -0.4)
+    data = hs.IntervalData(x, x)
+    found = hs.diagnose(data, hs.DetectionLimits(lower=-0.2), **FAST)
+    assert found.contradictions[0].count == (x < -0.2).sum()
+    assert found.normality.columns[0].basis == "cells"
+
+
+def test_a_fit_brings_its_table_rule_and_scales(rng):
+    Y = np.exp(rng.multivariate_normal([0.0, 0.0], np.eye(2) + 0.5, size=200))
+    rule = hs.DetectionLimits(lower=0.6)
+    X = np.where(Y < 0.6, nan, Y)
+    fit = hs.fit(X, rule, transforms="log", random_state=0)
+    by_fit = hs.diagnose(fit, **FAST)
+    assert by_fit.normality.overall is not None
+    assert by_fit.worst == "ok"
+    # In the units of the table, not of the logarithms.
+    assert by_fit.limits[0][0].tolist() == [0.6]
+    beside = hs.diagnose(X, rule, fit=fit, **FAST)
+    assert beside.normality == by_fit.normality
+    plain = hs.diagnose(X, rule, **FAST)
+    assert plain.worst == "problem"
+    assert plain.normality.overall is None
+    assert hs.diagnose(X, rule, transforms="log", **FAST).normality.columns == (
+        by_fit.normality.columns
+    )
+
+
+def test_a_fit_gives_mean_and_covariance(three):
+    rule = hs.LinearThreshold.heckman(1, [1.0, 0.0, 0.0])
+    fit = hs.fit(
+        hs.simulate(three, rule, 300, 0), rule, covariance=three.covariance, random_state=0
+    )
+    found = hs.diagnose(fit, **FAST)
+    assert found.gamma is not None
+    assert found.strong_convexity is not None
+    check_text_and_json(found)
+
+
+def test_frames_names_and_odd_names(table):
+    X, rule = table
+    names = ["<script>alert(1)</script>" * 3, "two\nlines", "quote \"'"]
+    found = hs.diagnose(pd.DataFrame(X, columns=names), rule, **FAST)
+    assert found.names == tuple(names)
+    check_text_and_json(found)
+
+
+def test_columns_of_which_nothing_can_be_learned():
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    X[:, 1], X[:, 2], X[3:, 3] = nan, 2.0, nan
+    found = hs.diagnose(X, hs.DetectionLimits(lower=-9.0), **FAST)
+    by_column = {(f.column, f.title) for f in found.findings if f.column}
+    assert {("x1", "Never seen"), ("x2", "Constant"), ("x3", "Mostly hidden")} <= by_column
+    assert "a test needs 8" in found.normality.columns[3].reason
+    check_text_and_json(found)
+
+
+def test_a_scale_that_values_do_not_allow_is_a_problem(table):
+    found = hs.diagnose(*table, transforms="log", **FAST)
+    assert ("problem", "Not tested for normality") in levels(found)
+    assert "log is for values above 0" in found.normality.columns[0].reason
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        hs.SelfCensoring(hs.Probability(lambda x: np.full_like(x, 0.5))),
+        hs.Truncation(lambda Y: Y[:, 0] < 99.0),
+        hs.LinearThreshold([[0, 0], [1, 0]], [0, 99.0]),
+        hs.SelfCensoring(hs.Predicate(lambda x: x > -99.0)),
+        None,
+    ],
+)
+def test_every_rule_has_an_answer(rule):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    check_text_and_json(hs.diagnose(X, rule, **FAST))
+
+
+def test_columns_are_adjusted_for_their_number():
+    X = np.random.default_rng(2).normal(size=(100, 12))
+    found = hs.diagnose(X, **FAST)
+    p = np.array([test.tail_p_value for test in found.normality.columns])
+    adjusted = np.array([test.adjusted for test in found.normality.columns])
+    assert p.min() * 12 == pytest.approx(adjusted.min())
+    text = next(f.text for f in found.findings if f.title == "Columns look normal")
+    assert "12 columns (Holm)" in text
+
+
+def test_nothing_is_warned_of_and_seeds_repeat(table):
+    X, _ = table
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        one = hs.diagnose(X, None, **FAST, random_state=5)
+    two = hs.diagnose(X, None, **FAST, random_state=5)
+    assert one.to_dict() == two.to_dict()
+
+
+def test_wrong_arguments_are_named(table):
+    X, rule = table
+    fit = hs.fit(X, rule, "pairwise")
+    with pytest.raises(hs.InputError, match="simulations must be a whole number of at least 19"):
+        hs.diagnose(X, rule, simulations=5)
+    with pytest.raises(hs.InputError, match="fit must be what"):
+        hs.diagnose(X, rule, fit="full")
+    with pytest.raises(hs.InputError, match="two fits"):
+        hs.diagnose(fit, fit=hs.fit(X, rule, "pairwise"))
+    with pytest.raises(hs.InputError, match="the fit has 3 columns, but X has 2"):
+        hs.diagnose(X[:, :2], fit=fit)
+    with pytest.raises(hs.InputError, match="missing_at_random must be a boolean array"):
+        hs.diagnose(X, rule, missing_at_random=np.ones(3))
+    with pytest.raises(hs.InputError, match="row 0, column x0: the cell is said to be missing"):
+        hs.diagnose(np.ones((3, 1)), missing_at_random=np.ones((3, 1), dtype=bool))
+
+
+def test_progress_reaches_its_end(table, monkeypatch):
+    steps = []
+
+    class Bar:
+        def __init__(self, title, total, show):
+            steps.append((total, show))
+
+        def __enter__(self):
+            return lambda: steps.append(None)
+
+        def __exit__(self, *exception):
+            pass
+
+    # The function hides the module of the same name.
+    module = importlib.import_module("halfseen.diagnostics.diagnose")
+    monkeypatch.setattr(module, "progress_bar", Bar)
+    hs.diagnose(hs.fit(*table, "pairwise"), **FAST, progress=True)
+    assert steps[0] == (3 + 39, True)
+    assert len(steps) == 1 + 3 + 39
+
+
+def test_findings_come_with_the_worst_first(table):
+    X, rule = table
+    X = X.copy()
+    X[0, 0] = -5.0
+    found = hs.diagnose(X, rule, **FAST)
+    order = [("ok", "look", "problem").index(f.level) for f in found.findings]
+    assert order == sorted(order, reverse=True)
+    assert all(isinstance(f, Finding) for f in found.findings)
