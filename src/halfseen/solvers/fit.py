@@ -108,10 +108,16 @@ def fit(
             f"Truncation(...); got {missingness!r}."
         )
     table, original, frame = _read(X, names)
+    if isinstance(table, IntervalData) and missingness is not None and table.is_plain:
+        # Values and blank cells alone are a table with NaN, for which there are more methods.
+        table = Table(table.values, table.names)
     # What kind of rule it is may be known only when its names are.
     rule = None if missingness is None else missingness.for_columns(table.names)
     solver = _choose(method, rule, table)
     name = solver.__name__
+    given = {**options, "covariance": covariance}
+    if isinstance(random_state, int):
+        given["random_state"] = random_state
     allowed = inspect.signature(solver).parameters
     shared = {"random_state": random_state, "progress": progress, "n_jobs": n_jobs}
     if covariance is not None or "covariance" in allowed:
@@ -135,7 +141,9 @@ def fit(
     else:
         result = _fit_table(solver, table, rule, transforms, options)
         assert result.source is not None
-        source = dataclasses.replace(result.source, original=original, original_rule=missingness)
+        source = dataclasses.replace(
+            result.source, original=original, original_rule=missingness, call=given
+        )
         result = dataclasses.replace(result, source=source, frame=frame)
     if result.status.severity >= Status.TOO_FEW_JOINT_ROWS.severity:
         details = " ".join(note.text for note in result.notes if note.status is result.status)
@@ -211,7 +219,7 @@ def _choose(method: str, missingness: Missingness | None, X: Any) -> Callable[..
         return next(iter(allowed.values()))
     if method not in allowed:
         if isinstance(X, IntervalData):
-            what = "IntervalData"
+            what = "IntervalData, whose cells say themselves where they lie"
         elif isinstance(X, PairMoments):
             what = "moments"
         else:

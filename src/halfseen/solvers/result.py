@@ -22,7 +22,6 @@ from halfseen.missingness.base import Missingness
 from halfseen.seeds import RandomState
 from halfseen.solvers.inference.uncertainty import Intervals, StandardErrors
 from halfseen.solvers.summary import as_dict, summarise
-from halfseen.solvers.summary import shorten as shorten
 
 if TYPE_CHECKING:
     from halfseen.report import Plots
@@ -131,6 +130,8 @@ class Source:
     # As the user gave them, in original units, where that is something else.
     original: Any = None
     original_rule: Missingness | None = None
+    # Further arguments of ``fit``, as the user gave them.
+    call: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

@@ -199,7 +199,12 @@ def _with_error(value: float, error: float | None) -> tuple[str, str]:
 
 
 def _short(value: float) -> str:
-    return f"{value:.3g}" if math.isfinite(value) else "–"
+    """Print three digits."""
+    if not math.isfinite(value):
+        return "–"
+    if 1e3 <= abs(value) < 1e6:
+        return f"{value:.0f}"
+    return f"{value:#.3g}".rstrip(".")
 
 
 def _interval(low: float, high: float) -> str:

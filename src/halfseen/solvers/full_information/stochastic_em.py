@@ -87,6 +87,7 @@ class State:
     last_step: float | None = None
     trust: float = 1.0
     ratio: float = np.inf
+    sweeps: int = 0
 
     def moved(self, mean: Floats, covariance: Floats) -> float:
         """How far parameters are from where the information was estimated, in standard errors."""
@@ -152,7 +153,23 @@ class StochasticEM:
             self._climb(state)
         else:
             self._average(state, best, moments)
-        return state, {"mean": state.mean.copy(), "ratio": state.ratio, "phase": state.phase}
+        state.sweeps += 1
+        return state, {
+            "mean": state.mean.copy(),
+            "ratio": state.ratio,
+            "phase": state.phase,
+            "expected_steps": self._expected_steps(state),
+        }
+
+    def _expected_steps(self, state: State) -> int:
+        """How many steps there may be in all, for people who wait."""
+        averages = state.averages
+        if averages is None or not np.isfinite(state.ratio):
+            return min(self.steps, state.sweeps + 2 * FEWEST_BATCHES)
+        # An average over k sweeps has an error of the order 1/√k.
+        made = averages.batches * averages.size
+        left = made * (max(state.ratio / self.accuracy, 1.0) ** 2 - 1.0)
+        return int(min(self.steps, state.sweeps + left))
 
     def done(self, state: State) -> bool:
         """Whether every Monte-Carlo error is small enough."""

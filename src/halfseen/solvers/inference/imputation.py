@@ -162,7 +162,8 @@ def _like(fit: Fit, X: Any, filled: Floats) -> Any:
     given = original_table(fit) if X is None else X
     if isinstance(given, IntervalData):
         return frame_of(filled, given.names, given.frame, given.labels)
-    return frame_of(filled, fit.names, frame_kind(given), getattr(given, "index", None))
+    names = list(given.columns) if frame_kind(given) == "pandas" else fit.names
+    return frame_of(filled, names, frame_kind(given), getattr(given, "index", None))
 
 
 def _average(

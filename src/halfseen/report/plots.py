@@ -1,0 +1,315 @@
+"""Figures of a fit with Matplotlib: the same content and colours as the page."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from halfseen.errors import InputError
+from halfseen.report.content import report_content
+from halfseen.report.words import percent, signed
+from halfseen.solvers.summary import shorten
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from halfseen.solvers.result import Fit
+
+# The colours of the page in daylight.
+INK, QUIET, RULE, WASH = "#1c2126", "#565e68", "#d5d9de", "#f5f6f8"
+RECOVERED, NAIVE = "#1f5fa8", "#b4530a"
+SEEN, POINT, HIDDEN = "#9aa4b0", "#4a5663", "#6f7883"
+LOW, MIDDLE, HIGH = "#2b5c9e", "#f4f4f2", "#b4530a"
+# Square root of the 95 % quantile of chi-square with two degrees of freedom.
+ELLIPSE = 2.447747
+# More columns than this have no numbers in their cells, and no names beside them.
+MOST_NUMBERS, MOST_NAMES = 25, 40
+MARKERS = {"b": ("<", "v"), "a": (">", "^"), "i": ("D", "D")}
+
+
+class Plots:
+    """Figures of a fit.
+
+    Each method draws into ``ax`` and returns it; without one it makes a figure of its own. Columns are
+    told by position or by name.
+
+    Parameters
+    ----------
+    fit : Fit
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> from halfseen.report import Plots
+    >>> rule = hs.DetectionLimits(lower=0.0)
+    >>> truth = hs.Gaussian([1.0, 1.0], [[1.0, 0.5], [0.5, 1.0]])
+    >>> X = hs.simulate(truth, rule, 500, random_state=0)
+    >>> fit = hs.fit(X, rule, names=["lead", "zinc"], random_state=0)
+    >>> Plots(fit).pair("lead", "zinc").get_xlabel()
+    'lead'
+    """
+
+    def __init__(self, fit: Fit) -> None:
+        self.fit = fit
+
+    @cached_property
+    def _content(self) -> dict[str, Any]:
+        return report_content(self.fit)
+
+    def _column(self, which: int | str) -> int:
+        """Position of a column that is told by position or by name."""
+        names = list(self.fit.names[: len(self._content["columns"])])
+        if isinstance(which, str):
+            if which not in names:
+                some = ", ".join(shorten(n, 30) for n in names[:8])
+                raise InputError(
+                    f"there is no column {which!r}; the columns are {some}"
+                    f"{', …' if len(names) > 8 else ''}."
+                )
+            return names.index(which)
+        whole = isinstance(which, int | np.integer) and not isinstance(which, bool)
+        if not whole or not -len(names) <= which < len(names):
+            raise InputError(
+                f"a column is told by its name or by a position below {len(names)}; got {which!r}."
+            )
+        return int(which) % len(names)
+
+    def marginal(self, i: int | str = 0, ax: Axes | None = None) -> Axes:
+        """Draw one column: what is seen, what is hidden, and the recovered density."""
+        ax = _axes(ax, (6.4, 3.8))
+        column = self._content["columns"][self._column(i)]
+        mean, deviation = column["recovered"]["mean"], column["recovered"]["deviation"]
+        h = column["histogram"]
+        if h is not None:
+            seen, hidden = np.array(h["seen"]), np.array(h["hidden"])
+            left = h["start"] + h["width"] * np.arange(seen.size)
+            bars: dict[str, Any] = {"width": h["width"], "align": "edge"}
+            ax.bar(left, seen, color=SEEN, edgecolor="white", linewidth=0.5, label="seen", **bars)
+            if hidden.any():
+                where = hidden > 0.0
+                ax.bar(
+                    left[where], hidden[where], bottom=seen[where], facecolor="none",
+                    edgecolor=HIDDEN, hatch="////", linewidth=0.0, label="hidden", **bars,
+                )  # fmt: skip
+            low, high = column["range"]
+            for text in h["texts"]:
+                along = (text["at"] - low) / (high - low)
+                side = "left" if along < 0.12 else "right" if along > 0.88 else "center"
+                ax.annotate(
+                    f"{percent(text['share'])} {text['word']}", (text["at"], text["y"]), (0, 4),
+                    textcoords="offset points", ha=side, color=INK, fontsize="small",
+                    bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 1},
+                )  # fmt: skip
+        x = np.linspace(column["range"][0], column["range"][1], 400)
+        density = np.exp(-0.5 * ((x - mean) / deviation) ** 2) / (deviation * np.sqrt(2 * np.pi))
+        ax.plot(x, density, color=RECOVERED, linewidth=2.2, label="recovered density")
+        for k, limit in enumerate(column["limits"]):
+            text = "limit" if k == 0 else None
+            ax.axvline(limit["at"], color=INK, linewidth=1.0, linestyle="--", label=text)
+        if column["limit_range"] is not None:
+            many = column["limit_range"]
+            ax.axvspan(
+                many["from"], many["to"], color=RULE, alpha=0.4, linewidth=0, zorder=0,
+                label=f"{many['many']} limits",
+            )  # fmt: skip
+        _scale(ax, column, "x")
+        ax.set_ylabel("density")
+        ax.set_ylim(0.0, 1.08 * ax.get_ylim()[1])
+        _legend(ax, ("seen", "hidden", "recovered density"))
+        return ax
+
+    def pair(self, i: int | str = 0, j: int | str = 1, ax: Axes | None = None) -> Axes:
+        """Draw two columns: seen rows, hidden cells at their limits, naive and recovered ellipses."""
+        if self._content["pairs"] is None:
+            raise InputError("a pair needs two columns; this fit has one. Use plot.marginal().")
+        a, b = self._column(i), self._column(j)
+        if a == b:
+            raise InputError(f"a pair needs two different columns; got {i!r} twice.")
+        ax = _axes(ax, (6.4, 5.4))
+        x, y = self._content["columns"][a], self._content["columns"][b]
+        if self._content["has_table"]:
+            _points(ax, x, y)
+        r = self._correlations(a, b)
+        for name, key, color, style in (
+            ("seen only", "naive", NAIVE, "--"),
+            ("recovered", "recovered", RECOVERED, "-"),
+        ):
+            known = [
+                x[key]["mean"],
+                x[key]["deviation"],
+                y[key]["mean"],
+                y[key]["deviation"],
+                r[key],
+            ]
+            if None in known:
+                continue
+            ax.plot(
+                *_ellipse(*known), color=color, linestyle=style, linewidth=2.0,
+                label=f"{name}, r = {signed(r[key])}",
+            )  # fmt: skip
+            ax.plot(known[0], known[2], "+", color=color, markersize=11, markeredgewidth=2)
+        _scale(ax, x, "x")
+        _scale(ax, y, "y")
+        ax.legend(frameon=False, fontsize="small", loc="best")
+        return ax
+
+    def _correlations(self, a: int, b: int) -> dict[str, Any]:
+        d = len(self._content["columns"])
+        low, high = min(a, b), max(a, b)
+        k = low * d - low * (low + 1) // 2 + high - low - 1
+        pairs = self._content["pairs"]
+        return {key: pairs[key][k] for key in ("naive", "recovered")}
+
+    def correlation(self, ax: Axes | None = None) -> Axes:
+        """Draw the recovered correlations as a heat map."""
+        d = len(self._content["columns"])
+        side = float(np.clip(0.5 * d + 2.0, 4.0, 10.0))
+        ax = _axes(ax, (side + 0.8, side))
+        from matplotlib.colors import LinearSegmentedColormap
+
+        R = np.full((d, d), np.nan)
+        if self._content["pairs"] is not None:
+            at = np.triu_indices(d, 1)
+            R[at] = [np.nan if r is None else r for r in self._content["pairs"]["recovered"]]
+            R.T[at] = R[at]
+        colours = LinearSegmentedColormap.from_list("halfseen", [LOW, MIDDLE, HIGH])
+        image = ax.imshow(np.ma.masked_invalid(R), cmap=colours, vmin=-1.0, vmax=1.0)
+        if d <= MOST_NUMBERS:
+            size = float(np.clip(110.0 / d, 5.0, 9.0))
+            for p, q in zip(*np.nonzero(np.isfinite(R)), strict=True):
+                # Dark text on light cells, light text on dark ones.
+                color = INK if _lightness(colours(0.5 + 0.5 * R[p, q])) > 0.3 else "white"
+                ax.text(q, p, signed(R[p, q]), ha="center", va="center", color=color, fontsize=size)
+        if d <= MOST_NAMES:
+            names = [plain(shorten(c["label"], 24)) for c in self._content["columns"]]
+            ax.set_xticks(range(d), names, rotation=45, ha="right", rotation_mode="anchor")
+            ax.set_yticks(range(d), names)
+        else:
+            ax.set_xticks([])
+            ax.set_yticks([])
+        ax.tick_params(length=0)
+        ax.spines[:].set_visible(False)
+        ax.figure.colorbar(image, ax=ax, shrink=0.7, label="recovered correlation")
+        return ax
+
+    def trace(self, ax: Axes | None = None) -> Axes:
+        """Draw the means over the steps of the solver, in standard errors from where they ended."""
+        trace = self._content["trace"]
+        if trace is None:
+            raise InputError(
+                f"this fit (method {self.fit.method!r}) kept no trace of its means; only methods that "
+                'take several steps, such as method="full" where cells are hidden, have one.'
+            )
+        ax = _axes(ax, (6.4, 3.4))
+        ax.axhspan(-0.1, 0.1, color=RULE, alpha=0.5, linewidth=0, zorder=0)
+        many = len(trace["columns"])
+        for values in trace["columns"]:
+            y = [np.nan if v is None else v for v in values]
+            ax.plot(
+                trace["steps"], y, color=RECOVERED, linewidth=1.2, alpha=0.7 if many < 20 else 0.4
+            )
+        ax.set_xlabel("step")
+        ax.set_ylabel(f"mean, in {trace['unit']}\nfrom where it ended")
+        _tidy(ax)
+        return ax
+
+
+def plain(text: str) -> str:
+    """Return a name that Matplotlib shows as typed: no mathematics, one line."""
+    return " ".join(text.split()).replace("\\", "\\\\").replace("$", r"\$")
+
+
+def _lightness(rgba: Any) -> float:
+    """Relative luminance of a colour, from 0 to 1."""
+    linear = np.asarray(rgba[:3], dtype=float) ** 2.2
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise InputError('Figures need Matplotlib: pip install "halfseen[report]".') from None
+    return pyplot.subplots(figsize=size, layout="constrained")[1]
+
+
+def _legend(ax: Axes, first: tuple[str, ...]) -> None:
+    """Make a legend without a frame, with some entries before the others."""
+    handles, labels = ax.get_legend_handles_labels()
+    order = sorted(
+        range(len(labels)), key=lambda k: first.index(labels[k]) if labels[k] in first else 99
+    )
+    ax.legend(
+        [handles[k] for k in order], [labels[k] for k in order], frameon=False, fontsize="small"
+    )
+
+
+def _tidy(ax: Axes) -> None:
+    ax.spines[["top", "right"]].set_visible(False)
+    for side in ("left", "bottom"):
+        ax.spines[side].set_color(QUIET)
+    ax.tick_params(colors=QUIET)
+
+
+def _scale(ax: Axes, column: dict[str, Any], which: str) -> None:
+    """Label an axis, with numbers in original units where the column was transformed."""
+    label = plain(shorten(column["name"], 60))
+    if column["transform"] is not None:
+        label += f" (axis on the scale of {plain(shorten(column['label'], 40))})"
+    ax.set(**{f"{which}label": label, f"{which}lim": column["range"]})
+    if column["ticks"] is not None:
+        at, texts = column["ticks"]
+        (ax.set_xticks if which == "x" else ax.set_yticks)(at, texts)
+    _tidy(ax)
+
+
+def _ellipse(
+    mx: float, sx: float, my: float, sy: float, r: float
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    t = np.linspace(0.0, 2.0 * np.pi, 181)
+    rest = np.sqrt(max(0.0, 1.0 - r * r))
+    return mx + ELLIPSE * sx * np.cos(t), my + ELLIPSE * sy * (r * np.cos(t) + rest * np.sin(t))
+
+
+def _points(ax: Axes, x: dict[str, Any], y: dict[str, Any]) -> None:
+    """Draw seen rows as dots, and rows with a hidden cell at its limit, pointing to where it is."""
+    kinds = np.array([list(c["cells"]["kind"]) for c in (x, y)])
+    at = np.array([[np.nan if v is None else v for v in c["cells"]["at"]] for c in (x, y)])
+    loose = np.isin(kinds, ["n", "e"])
+    for k, column in enumerate((x, y)):
+        low, high = column["range"]
+        at[k, loose[k]] = low + 0.012 * (high - low)
+    seen = (kinds == "s").all(axis=0)
+    alpha = 0.75 if seen.sum() <= 600 else 0.45
+    ax.scatter(
+        at[0, seen], at[1, seen], s=14, color=POINT, alpha=alpha, linewidths=0, label="both seen"
+    )
+    style: dict[str, Any] = {"facecolors": "none", "edgecolors": HIDDEN, "linewidths": 0.9}
+    told = False
+    for k in (0, 1):
+        for letter, markers in MARKERS.items():
+            chosen = (kinds[k] == letter) & ~loose.all(axis=0)
+            if not chosen.any():
+                continue
+            text = None if told else "one or both hidden"
+            ax.scatter(at[0, chosen], at[1, chosen], s=26, marker=markers[k], label=text, **style)
+            told = True
+        _bars(ax, at, (x, y)[k]["cells"]["half"], k)
+        chosen = loose[k] & (kinds[1 - k] == "s")
+        if chosen.any():
+            text = None if told else "one or both hidden"
+            ax.scatter(at[0, chosen], at[1, chosen], s=26, marker="_|"[k], color=HIDDEN, label=text)
+            told = True
+
+
+def _bars(ax: Axes, at: np.ndarray[Any, Any], half: dict[str, float], k: int) -> None:
+    """Draw the intervals of cells that lie between two limits."""
+    rows = [int(row) for row in half]
+    width = np.array(list(half.values()))
+    draw = ax.hlines if k == 0 else ax.vlines
+    low, high = at[k, rows] - width, at[k, rows] + width
+    draw(at[1 - k, rows], low, high, color=HIDDEN, linewidth=0.7, alpha=0.6)

@@ -1,0 +1,262 @@
+"""Sentences of the page: what was learned, what each method believes, how to cite and repeat it."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from halfseen.data.interval_data import IntervalData
+from halfseen.solvers.result import Status, name_some
+from halfseen.solvers.summary import shorten
+
+if TYPE_CHECKING:
+    from halfseen.solvers.result import Fit
+
+BELIEFS = {
+    "full": (
+        "Every value and every hole is used. A hidden cell is believed to have been hidden by the rule, "
+        "unless it was said to be missing at random: if values are missing for other reasons too and "
+        "this was not said, means are pulled towards the hidden side."
+    ),
+    "pairwise": (
+        "Seen values and who is hidden are used, two columns at a time. A hidden cell is believed to "
+        "have been hidden by the rule: if values are missing for other reasons too, means are pulled "
+        "towards the hidden side."
+    ),
+    "truncation": (
+        "Only seen values are used, so the answer stays right when some cells are missing for other "
+        "reasons. The price is a wider error. What must be right is the set in which values are shown."
+    ),
+    "truncation_psgd": (
+        "Only seen values are used, by the paper's stochastic gradient descent, so the answer stays "
+        "right when some cells are missing for other reasons. What must be right is the set in which "
+        "values are shown."
+    ),
+    "truncated_sgd": (
+        "Rows are shown whole or not at all, and nobody counted those that were not shown. Only the "
+        "rows at hand are used, and the set in which rows are shown must be right."
+    ),
+    "missing_descent": (
+        "The covariance is taken as known, and only the mean is learned. The linear thresholds that "
+        "show or hide a value must be right."
+    ),
+}
+# Methods that draw random numbers, so that a seed belongs to the call.
+SAMPLING = ("full", "truncation_psgd", "truncated_sgd", "missing_descent")
+PAPER = (
+    "Arnab Bhattacharyya, Constantinos Daskalakis, Themis Gouleakis, Yuhao Wang. "
+    "Learning High-dimensional Gaussians from Censored Data."
+)
+
+
+def percent(share: float) -> str:
+    """Show a share in percent, with a decimal where it is small."""
+    if 0.0 < share < 0.001:
+        return "< 0.1 %"
+    return f"{100 * share:.1f} %" if share < 0.0995 and share > 0.0 else f"{100 * share:.0f} %"
+
+
+def learned(fit: Fit, columns: Sequence[dict[str, Any]], pairs: dict[str, Any] | None) -> list[str]:
+    """Say in a few sentences what was learned, and what it changes."""
+    d = len(fit.names)
+    hidden = float(1.0 - np.mean(fit.seen_share))
+    what = "one column" if d == 1 else f"{d} columns"
+    first = (
+        f"In a table of {fit.rows:,} rows and {what}, {percent(hidden)} of the cells are hidden. "
+        if hidden > 0.0
+        else f"Every cell of a table of {fit.rows:,} rows and {what} is seen. "
+    )
+    spread = "the mean and the spread" if d == 1 else "the means, the spreads and the correlations"
+    first += f"This page shows {spread} behind it, as learned by the method “{fit.method}”."
+    out = [first]
+    if fit.method == "truncated_sgd":
+        out += _shift(columns, "Taking the rows as they are shown")
+    elif hidden > 0.0:
+        out += _shift(columns, "Leaving the hidden cells out") + _turned(columns, pairs)
+    return out
+
+
+def _shift(columns: Sequence[dict[str, Any]], doing: str) -> list[str]:
+    """How far naive means and deviations are from the recovered ones."""
+    moves, ratios = [], []
+    for column in columns:
+        naive, found = column["naive"], column["recovered"]
+        if naive["mean"] is None or not found["deviation"]:
+            continue
+        moves.append(((naive["mean"] - found["mean"]) / found["deviation"], column["label"]))
+        if naive["deviation"] is not None:
+            ratios.append(naive["deviation"] / found["deviation"])
+    if not moves:
+        return []
+    move, name = max(moves, key=lambda pair: abs(pair[0]))
+    if abs(move) < 0.01:
+        return [f"{doing} would have given nearly the same means."]
+    way = "above" if move > 0.0 else "below"
+    text = (
+        f"{doing} would put the mean of {shorten(name, 60)} {abs(move):.2f} "
+        f"standard deviations {way} the recovered one"
+    )
+    if len(moves) > 1:
+        average = float(np.mean([abs(m) for m, _ in moves]))
+        text += f" (the largest such shift; {average:.2f} on average over the columns)"
+    if ratios:
+        ratio = float(np.median(ratios))
+        if abs(ratio - 1.0) >= 0.005:
+            size = "small" if ratio < 1.0 else "large"
+            typical = (
+                "the standard deviation" if len(ratios) == 1 else "a typical standard deviation"
+            )
+            text += f", and would make {typical} {percent(abs(1.0 - ratio))} too {size}"
+    return [text + "."]
+
+
+def _turned(columns: Sequence[dict[str, Any]], pairs: dict[str, Any] | None) -> list[str]:
+    """Name the correlation that changes most."""
+    if pairs is None:
+        return []
+    best, where = 0.0, None
+    i, j = np.triu_indices(len(columns), 1)
+    for k, (old, new) in enumerate(zip(pairs["naive"], pairs["recovered"], strict=True)):
+        if old is not None and new is not None and abs(new - old) > best:
+            best, where = abs(new - old), k
+    if where is None or best < 0.02:
+        return []
+    a, b = (shorten(columns[k]["label"], 60) for k in (int(i[where]), int(j[where])))
+    old, new = pairs["naive"][where], pairs["recovered"][where]
+    return [
+        f"The correlation that changes most is that of {a} and {b}: {signed(old)} among the rows in "
+        f"which both are seen, {signed(new)} recovered."
+    ]
+
+
+def signed(x: float) -> str:
+    """Show a correlation with a sign and two decimals."""
+    return f"{x:+.2f}".replace("-", "−")
+
+
+def status_of(fit: Fit) -> dict[str, Any]:
+    """Return the status: its name, how serious it is, its sentence and the notes."""
+    severity = fit.status.severity
+    if severity == 0:
+        level = "ok"
+    elif severity < Status.ON_DOMAIN_EDGE.severity:
+        level = "look"
+    else:
+        level = "problem"
+    return {
+        "name": fit.status.name.lower().replace("_", " "),
+        "level": level,
+        "sentence": fit.status.value,
+        "notes": [note.text or note.status.value for note in fit.notes],
+    }
+
+
+def assumptions(fit: Fit, transformed: bool, bound: bool) -> list[dict[str, str]]:
+    """Say what had to be believed for the numbers on the page to be right."""
+    scale = " after the transformations named above" if transformed else ""
+    rule = (
+        "The linear thresholds that tie columns together are known exactly."
+        if bound
+        else "Limits and sets are those that really hid the values, in the units of the table."
+    )
+    return [
+        {
+            "title": "The distribution",
+            "text": f"Rows are independent draws from one multivariate normal distribution{scale}. "
+            "The hidden side is filled in from the shape of the seen side, so a skewed column that "
+            "was not transformed is recovered wrongly even if its limit is right.",
+        },
+        {"title": "The rule", "text": f"{rule} A wrong limit moves the mean."},
+        {
+            "title": f"The method, {fit.method}",
+            "text": BELIEFS.get(fit.method, "See the documentation of the method."),
+        },
+    ]
+
+
+def checks(diagnosis: Any) -> dict[str, Any] | None:
+    """Return the findings of a diagnosis; its text where it has none."""
+    if diagnosis is None:
+        return None
+    found = []
+    for item in getattr(diagnosis, "findings", None) or ():
+        level = str(getattr(item, "level", "look"))
+        column = getattr(item, "column", None)
+        found.append(
+            {
+                "level": level if level in ("ok", "look", "problem") else "look",
+                "title": str(getattr(item, "title", "")),
+                "text": str(getattr(item, "text", "")),
+                "column": None if column is None else str(column),
+            }
+        )
+    return {"findings": found, "text": None if found else str(diagnosis)}
+
+
+def call_of(fit: Fit) -> str:
+    """Put together the call that repeats a fit, as far as the fit knows it."""
+    source = fit.source
+    method = f'method="{fit.method}"'
+    if source is None:
+        return f"fit = hs.fit(X, rule, {method})"
+    lines = []
+    given = source.X if source.original is None else source.original
+    arguments = ["data" if isinstance(given, IntervalData) else "X"]
+    rule = source.missingness if source.original is None else source.original_rule
+    if rule is not None:
+        text = repr(rule)
+        if "array of shape" in text or "<" in text or len(text) > 300:
+            lines.append(f"# rule is {shorten(text, 300)}")
+            arguments.append("rule")
+        else:
+            arguments.append(f"hs.{text}")
+    arguments.append(method)
+    given_too = dict(source.call or source.options)
+    seed = given_too.pop("random_state", fit.history.get("seed", source.seed))
+    for name, value in given_too.items():
+        if isinstance(value, bool | str | int | float):
+            text = json.dumps(value) if isinstance(value, str) else repr(value)
+            arguments.append(f"{name}={text}")
+        elif value is not None:
+            arguments.append(f"{name}={name}")
+    if source.missing_at_random is not None and "missing_at_random" not in given_too:
+        arguments.append("missing_at_random=missing_at_random")
+    if fit.transforms is not None:
+        pairs = zip(fit.names, fit.transforms, strict=True)
+        told = {name: t.name for name, t in pairs if t.name != "none"}
+        arguments.append(f"transforms={json.dumps(told, ensure_ascii=False)}")
+    if fit.method in SAMPLING:
+        arguments.append(f"random_state={seed!r}")
+    lines.append(f"fit = hs.fit({', '.join(arguments)})")
+    return "\n".join(lines)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that the numbers came from."""
+    import numba
+    import scipy
+
+    from halfseen import __version__
+
+    return {
+        "halfseen": __version__,
+        "Python": platform.python_version(),
+        "NumPy": np.__version__,
+        "SciPy": scipy.__version__,
+        "Numba": numba.__version__,
+    }
+
+
+def hidden_names(names: Sequence[str], shown: int) -> str | None:
+    """Say which columns are left out of a page that would be too large."""
+    rest = list(names[shown:])
+    if not rest:
+        return None
+    return (
+        f"The page shows the first {shown} of {len(names)} columns; left out are "
+        f"{name_some([shorten(n, 40) for n in rest])}. All were learned together."
+    )

@@ -1,0 +1,142 @@
+"""Fits that the report is made of, each made once."""
+
+import dataclasses
+import warnings
+
+import numpy as np
+import pytest
+
+import halfseen as hs
+
+GAUSSIAN = hs.Gaussian([2.0, 1.0, 3.0], [[1.0, 0.6, 0.3], [0.6, 1.0, 0.2], [0.3, 0.2, 0.8]])
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "</script>",
+    "\"&'",
+    "{{x}} <!-- slot css -->",
+    '<a href="javascript:alert(2)">link</a>',
+    "<b>bold</b>",
+    "two\nlines %{x} $x^2$",
+    "שלום <img src=x onerror=alert(3)>",
+    "long " * 100,
+)
+
+
+def quietly(*arguments, **options):
+    """Fit without the warnings that poor data deserve."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", hs.HalfseenWarning)
+        return hs.fit(*arguments, random_state=0, **options)
+
+
+@pytest.fixture(scope="session")
+def complete():
+    """Rows before anything was hidden."""
+    return GAUSSIAN.sample(300, np.random.default_rng(7))
+
+
+@pytest.fixture(scope="session")
+def lab(complete):
+    """A laboratory's table: three instruments with limits of their own, by row."""
+    rng = np.random.default_rng(3)
+    limits = rng.choice([0.8, 1.2, 1.7], size=complete.shape)
+    limits[:, 2] = rng.uniform(1.5, 3.0, len(complete))
+    X = np.where(complete >= limits, complete, np.nan)
+    return quietly(X, hs.DetectionLimits(lower=limits), names=["lead", "zinc", "copper"])
+
+
+@pytest.fixture(scope="session")
+def plain(complete):
+    """One limit for each column."""
+    limits = np.array([1.5, 0.5, 2.5])
+    X = np.where(complete >= limits, complete, np.nan)
+    return quietly(X, hs.DetectionLimits(lower=limits), names=["lead", "zinc", "copper"])
+
+
+@pytest.fixture(scope="session")
+def logs(complete):
+    """Skewed columns on scales of their own."""
+    Y = np.exp(complete)
+    limits = np.array([3.0, 2.0, 10.0])
+    X = np.where(limits <= Y, Y, np.nan)
+    scales = {"lead": "log", "zinc": "log10"}
+    names = ["lead", "zinc", "copper"]
+    return quietly(X, hs.DetectionLimits(lower=limits), names=names, transforms=scales)
+
+
+@pytest.fixture(scope="session")
+def intervals(complete):
+    """Cells of every kind."""
+    lower, upper = complete.copy(), complete.copy()
+    lower[:60, 0], upper[:60, 0] = np.floor(complete[:60, 0]), np.floor(complete[:60, 0]) + 1.0
+    below, above = complete[:, 1] < 0.5, complete[:, 2] > 3.5
+    lower[below, 1], upper[below, 1] = -np.inf, 0.5
+    lower[above, 2], upper[above, 2] = 3.5, np.inf
+    lower[-20:, 2], upper[-20:, 2] = -np.inf, np.inf
+    labels = [f"site {k}" for k in range(len(complete))]
+    return quietly(hs.IntervalData(lower, upper, ["a", "b", "c"], labels=labels))
+
+
+@pytest.fixture(scope="session")
+def hostile():
+    """Names that mean something to a browser."""
+    d = len(HOSTILE)
+    rule = hs.DetectionLimits(lower=-1.0)
+    truth = hs.Gaussian(np.zeros(d), 0.6 * np.eye(d) + 0.4)
+    return quietly(hs.simulate(truth, rule, 300, random_state=1), rule, names=HOSTILE)
+
+
+class MadeOnce(dict):
+    """Fits by name, each made when it is first asked for."""
+
+    def __init__(self, makers):
+        super().__init__()
+        self.makers = makers
+
+    def __missing__(self, name):
+        self[name] = self.makers[name]()
+        return self[name]
+
+
+@pytest.fixture(scope="session")
+def odd(complete, plain):
+    """Fits that lack something, by what they lack."""
+    rule = hs.DetectionLimits(lower=[1.5, 0.5, 2.5])
+    X = plain.source.X.values
+    both = hs.DetectionLimits(lower=0.5, upper=2.5)
+    selection = hs.SelfSelection()
+    threshold = hs.LinearThreshold([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [0, 2.0, 1.5])
+    chance = hs.Probability(lambda x: 1.0 / (1.0 + np.exp(-x)))
+    wobbly = hs.SelfCensoring([chance, hs.everything, hs.at_most(2.0) | hs.at_least(3.0)])
+
+    def under(rule, **options):
+        hidden = np.where(rule.seen(complete, 0), complete, np.nan)
+        return lambda: quietly(hidden, rule, **options)
+
+    def whole_rows():
+        rule = hs.Truncation(lambda Y: Y[:, 0] > 1.0)
+        return quietly(complete[complete[:, 0] > 1.0], rule)
+
+    def of(*arguments, **options):
+        return lambda: quietly(*arguments, **options)
+
+    return MadeOnce(
+        {
+            "no errors": of(X, rule, method="pairwise"),
+            "seen values only": of(X, rule, method="truncation"),
+            "both sides": under(both, most_sweeps=200),
+            "selection": under(selection, covariance="diagonal"),
+            "thresholds": under(threshold),
+            "descent": under(threshold, method="missing_descent", covariance=GAUSSIAN.covariance),
+            "probability": under(wobbly),
+            "whole rows": whole_rows,
+            "all seen": of(complete),
+            "one column": of(X[:, :1], hs.DetectionLimits(lower=1.5)),
+            "two columns": of(X[:, :2], hs.DetectionLimits(lower=[1.5, 0.5])),
+            "too few steps": of(X, rule, most_sweeps=2),
+            "no table": lambda: dataclasses.replace(plain, source=None),
+            "neither": lambda: dataclasses.replace(
+                quietly(X, rule, method="pairwise"), source=None
+            ),
+        }
+    )

@@ -1,0 +1,259 @@
+"""The page as text: whole, escaped, labelled, and readable without scripts."""
+
+import dataclasses
+import json
+import re
+import sys
+from html.parser import HTMLParser
+from importlib import resources
+
+import numpy as np
+import pytest
+
+import halfseen as hs
+from halfseen.report import page, report_content, write_report
+from halfseen.report.tables import places_for, show
+from tests.report.conftest import HOSTILE
+from tests.report.test_content import ODD
+
+EMPTY = {"meta", "link", "img", "br", "hr", "input"}
+
+
+class Reader(HTMLParser):
+    """Elements of a page, its texts, and what is inside its scripts."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.elements, self.open, self.texts, self.scripts = [], [], [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in EMPTY:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] in ("script", "style"):
+            self.scripts.append(data)
+        else:
+            self.texts.append(data)
+
+    def all(self, *tags):
+        return [attributes for tag, attributes in self.elements if tag in tags]
+
+
+def read(fit, **options):
+    """Read the page of a fit, without the drawing library."""
+    return Reader(page.page_of(report_content(fit, **options), "/* drawing */"))
+
+
+def test_one_file_under_six_megabytes_with_nothing_from_elsewhere(plain, tmp_path):
+    path = write_report(plain, tmp_path / "report.html")
+    text = path.read_text(encoding="utf-8")
+    assert path.stat().st_size < 6_000_000
+    found = Reader(text)
+    for attributes in found.all("script", "link", "img", "iframe", "a"):
+        for key in ("src", "href"):
+            assert attributes.get(key, "#").startswith(("#", "data:")), attributes
+    (policy,) = [a["content"] for a in found.all("meta") if "http-equiv" in a]
+    assert "default-src 'none'" in policy
+    style = "".join(re.findall(r"<style>(.*?)</style>", text, re.DOTALL))
+    assert "url(" not in style
+    assert "@import" not in style
+
+
+def test_the_same_fit_gives_the_same_bytes(plain, tmp_path):
+    first = write_report(plain, tmp_path / "a.html").read_bytes()
+    assert write_report(plain, tmp_path / "b.html").read_bytes() == first
+
+
+def test_headings_are_in_order_and_everything_is_labelled(lab):
+    found = read(lab)
+    levels = [int(tag[1]) for tag, _ in found.elements if re.fullmatch(r"h[1-6]", tag)]
+    assert levels.count(1) == 1
+    assert levels[0] == 1
+    assert max(np.diff(levels)) <= 1
+    names = [a["id"] for _, a in found.elements if "id" in a]
+    assert len(names) == len(set(names))
+    for attributes in (a for _, a in found.elements):
+        for key in ("aria-labelledby", "for"):
+            assert attributes.get(key, names[0]) in names
+        target = attributes.get("href", "#main")
+        assert not target.startswith("#") or target[1:] in names
+    labels = {a["for"] for a in found.all("label")}
+    assert {a["id"] for a in found.all("select")} == labels == {"column", "pair-x", "pair-y"}
+    for landmark in ("header", "nav", "main", "footer"):
+        assert len(found.all(landmark)) == 1
+    plots = [a for a in found.all("div") if a.get("role") == "img"]
+    assert len(plots) == 6
+    assert all("aria-label" in a or "aria-labelledby" in a for a in plots)
+    assert len(found.all("figcaption")) == len(found.all("figure")) == 5
+    assert found.elements[[t for t, _ in found.elements].index("a")][1] == {
+        "class": "skip",
+        "href": "#main",
+    }
+
+
+def test_every_number_is_in_a_table_without_scripts(plain):
+    text = " ".join(read(plain).texts)
+    interval = plain.confidence_interval(0.95)
+    assert f"{plain.gaussian.mean[0]:.3f}" in text
+    assert f"{interval.mean.lower[0]:.3f} to {interval.mean.upper[0]:.3f}" in text
+    assert f"{plain.gaussian.correlation[0, 1]:+.2f}" in text
+    assert "1.5" in text
+    assert "The figures need JavaScript" in text
+
+
+def test_names_stay_text(hostile):
+    text = page.page_of(report_content(hostile), "/* drawing */")
+    found = Reader(text)
+    assert len(found.all("script")) == 3
+    assert found.all("img", "b") == []
+    assert all(not a.get("href", "").startswith("javascript") for a in found.all("a"))
+    assert not any(key.startswith("on") for _, a in found.elements for key in a)
+    assert text.count("--paper: #ffffff") == 1, "a name was taken for a place in the page"
+    words = "".join(found.texts)
+    for name in HOSTILE[:6]:
+        assert name in words
+    content = json.loads(found.scripts[1])
+    assert [c["name"] for c in content["columns"]][:6] == list(HOSTILE[:6])
+    block = re.search(r'id="content">(.*?)</script>', text, re.DOTALL)[1]
+    assert not re.search(r"[<>&\u2028\u2029]", block)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        {"title": "</title><script>alert(1)</script>"},
+        {"call": "</pre><script>alert(1)</script>"},
+        {"diagnosis": "</pre><script>alert(1)</script> & <b>"},
+    ],
+)
+def test_titles_calls_and_diagnoses_stay_text(plain, texts):
+    found = read(plain, **texts)
+    assert len(found.all("script")) == 3
+    assert next(iter(texts.values())) in "".join(found.texts)
+
+
+def test_halves_of_characters_can_be_written(plain, tmp_path):
+    fit = dataclasses.replace(plain, names=("a\ud800", "b\x00", "c"))
+    assert write_report(fit, tmp_path / "page.html").stat().st_size > 0
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_whatever_is_lacking_there_is_a_page(odd, name):
+    found = read(odd[name])
+    text = " ".join(found.texts)
+    for word in ("nan", "None", "inf ", "undefined"):
+        assert not re.search(rf"\b{word}\b", text), word
+    assert odd[name].status.value in text
+
+
+def test_what_is_lacking_is_said(odd, plain):
+    def text(fit):
+        return " ".join(read(fit).texts)
+
+    assert "does not hold its table" in text(odd["no table"])
+    assert "no standard errors" in text(odd["no errors"])
+    assert "left no trace" in text(odd["no errors"])
+    assert "There is one column only" in text(odd["one column"])
+    assert "no Monte-Carlo error" in text(odd["all seen"])
+    errors = plain.monte_carlo_errors
+    unknown = type(errors)(
+        np.full_like(errors.mean, np.inf), np.full_like(errors.covariance, np.inf)
+    )
+    assert "is not known" in text(dataclasses.replace(plain, monte_carlo_errors=unknown))
+    assert odd["too few steps"].notes[-1].text in text(odd["too few steps"])
+
+
+def test_a_serious_status_looks_serious(odd, plain):
+    def badges(fit):
+        return [a["class"] for a in read(fit).all("span") if "badge" in a.get("class", "")]
+
+    assert badges(plain) == ["badge ok"]
+    assert badges(odd["too few steps"]) == ["badge problem"]
+    assert badges(odd["thresholds"]) == ["badge look"]
+
+
+def test_findings_are_shown_with_their_levels(plain):
+    diagnosis = hs.diagnose(plain.source.X.values, plain.source.missingness)
+    found = read(plain, diagnosis=diagnosis)
+    text = " ".join(found.texts)
+    assert diagnosis.findings
+    for finding in diagnosis.findings:
+        assert finding.title in text
+        assert finding.text in text
+
+
+def test_original_units_stand_beside_the_modelled_scale(logs):
+    text = " ".join(read(logs).texts)
+    assert "In original units" in text
+    assert "log: geometric mean" in text
+    assert "log10(zinc)" in text
+
+
+def test_a_path_that_cannot_be_written_is_a_sentence(plain, tmp_path):
+    with pytest.raises(hs.InputError, match=r"is a folder; the report needs a file name"):
+        write_report(plain, tmp_path)
+    with pytest.raises(hs.InputError, match="lies in a folder that does not exist"):
+        write_report(plain, tmp_path / "no" / "report.html")
+
+
+def test_without_plotly_there_is_an_install_line(plain, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "plotly.offline", None)
+    page.plotly.cache_clear()
+    target = tmp_path / "report.html"
+    target.write_text("before")
+    with pytest.raises(hs.InputError, match=r'pip install "halfseen\[report\]"'):
+        write_report(plain, target)
+    assert target.read_text() == "before"
+    page.plotly.cache_clear()
+
+
+def luminance(colour):
+    parts = np.array([int(colour[k : k + 2], 16) for k in (1, 3, 5)]) / 255.0
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def contrast(a, b):
+    """Contrast ratio of the web's accessibility guidelines."""
+    low, high = sorted((luminance(a), luminance(b)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_text_can_be_read_on_its_background(dark):
+    style = resources.files("halfseen.report").joinpath("page.css").read_text(encoding="utf-8")
+    blocks = re.findall(r":root[^{]*\{(.*?)\}", style, re.DOTALL)
+    colours = dict(re.findall(r"--([\w-]+): (#\w{6})", blocks[dark]))
+    # 4.5 : 1 is what the guidelines ask of text at level AA.
+    for name in ("ink", "quiet", "link", "recovered", "naive"):
+        assert contrast(colours[name], colours["paper"]) >= 4.5, name
+        assert contrast(colours[name], colours["wash"]) >= 4.5, name
+    for name in ("ok", "look", "problem"):
+        assert contrast(colours[name], colours[f"{name}-wash"]) >= 4.5, name
+    # 3 : 1 is what they ask of graphics.
+    for name in ("point", "hidden"):
+        assert contrast(colours[name], colours["paper"]) >= 3.0, name
+
+
+@pytest.mark.parametrize(
+    ("value", "places", "text"),
+    [(None, 2, "–"), (-1.234, 2, "−1.23"), (-0.001, 2, "0.00"), (1e12, 2, "1e+12"), (3.0, 0, "3")],
+)
+def test_numbers_as_people_read_them(value, places, text):
+    assert show(value, places) == text
+
+
+@pytest.mark.parametrize(
+    ("error", "value", "places"),
+    [(0.0123, 5.0, 3), (123.0, 5.0, 0), (None, 0.0123, 5), (0.0, 0.0, 3)],
+)
+def test_errors_choose_the_decimals(error, value, places):
+    assert places_for(error, value) == places
