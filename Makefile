@@ -4,13 +4,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo test lint bench docs install clean
+.PHONY: demo test browser lint bench docs install clean
 
 demo: $(VENV)/base
 	$(BIN)/halfseen demo
 
-test: $(VENV)/test lint
+test: $(VENV)/test browser lint
 	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -n 2
+
+# The tests of the report look at it in a real browser, which no Python package brings.
+browser:
+	@tools/install_chromium
 
 lint: $(VENV)/test
 	$(BIN)/ruff check .

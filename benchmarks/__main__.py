@@ -17,7 +17,13 @@ import numpy as np
 import scipy
 
 import halfseen as hs
-from benchmarks import full_information, linear_threshold, self_censoring, speed  # noqa: F401 - importing registers their tasks
+from benchmarks import (  # noqa: F401 - importing registers their tasks
+    full_information,
+    linear_threshold,
+    self_censoring,
+    speed,
+    tables,
+)
 from benchmarks.registry import TASKS, Row
 
 RESULTS = Path(__file__).with_name("RESULTS.md")

@@ -9,6 +9,7 @@ from halfseen.data import (
     UnreadableError,
     from_frame,
     read_csv,
+    read_limits,
     read_parquet,
     write_csv,
 )
@@ -91,6 +92,7 @@ __all__ = [
     "planning",
     "pool",
     "read_csv",
+    "read_limits",
     "read_parquet",
     "rules",
     "samplers",

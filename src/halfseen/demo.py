@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from halfseen.data.interval_data import IntervalData
 from halfseen.data.moments import PairMoments
 from halfseen.gaussian import Gaussian
 from halfseen.missingness import DetectionLimits
@@ -34,12 +35,22 @@ class Demo:
     """What was censored, what each way of looking at it says, and what is true."""
 
     names: tuple[str, ...]
-    limits: Floats
     truth: Gaussian
     naive_mean: Floats
     naive_deviation: Floats
     naive_correlation: Floats
     fit: Fit
+    concentrations: Floats
+
+    def laboratory_table(self) -> IntervalData:
+        """Return the table as a laboratory would report it: concentrations, and cells such as <1.6."""
+        limits = np.array(list(LIMITS.values()))
+        hidden = self.concentrations < limits
+        return IntervalData(
+            np.where(hidden, -np.inf, self.concentrations),
+            np.where(hidden, limits, self.concentrations),
+            self.names,
+        )
 
     def mean_errors(self) -> tuple[float, float]:
         """Average error of the means in true standard deviations: naive, recovered."""
@@ -74,18 +85,17 @@ def run_demo(method: str = "auto") -> Demo:
 
     wine = load_wine()
     names = tuple(LIMITS)
-    chosen = [wine.feature_names.index(name) for name in names]
+    concentrations = wine.data[:, [wine.feature_names.index(name) for name in names]]
+    rule = DetectionLimits(lower=list(LIMITS.values()))
+    X = np.where(rule.seen(concentrations), concentrations, np.nan)
     # Concentrations are skewed; their logarithms are close to normal.
-    Y = np.log10(wine.data[:, chosen])
-    limits = np.log10(np.array(list(LIMITS.values())))
-    rule = DetectionLimits(lower=limits)
-    X = np.where(rule.seen(Y), Y, np.nan)
+    Y = np.log10(concentrations)
     return Demo(
         names,
-        limits,
         Gaussian(Y.mean(axis=0), np.cov(Y.T, bias=True)),
-        *_available_cases(X),
-        fit(X, rule, method, names=names, random_state=0),
+        *_available_cases(np.log10(X)),
+        fit(X, rule, method, names=names, transforms="log10", random_state=0),
+        concentrations,
     )
 
 

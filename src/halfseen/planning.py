@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from halfseen.checks import positive_number
 from halfseen.errors import InputError
 
 # More rows than this, and a sentence says more than a number.
@@ -239,4 +241,87 @@ def parameters_for_missing_descent(
     initial = d * math.log(1.0 / (delta * beta)) / eps**2
     return MissingDescentPlan(
         start, radius, steps, outer**2 / steps * inner**2, convexity, rows, initial
+    )
+
+
+@dataclass(frozen=True)
+class PilotPlan:
+    """Rows that a pilot table says are needed.
+
+    Attributes
+    ----------
+    rows : int
+        Rows for every mean and every correlation.
+    rows_for_means, rows_for_correlations : int
+    pilot_rows : int
+    error : float
+        Standard error wanted: of means in standard deviations, of correlations as they are.
+    hardest_mean, hardest_correlation : str
+        What needs the most rows.
+    """
+
+    rows: int
+    rows_for_means: int
+    rows_for_correlations: int
+    pilot_rows: int
+    error: float
+    hardest_mean: str
+    hardest_correlation: str
+
+    def __str__(self) -> str:
+        pairs = (
+            f" and {self.rows_for_correlations} for correlations (the hardest is "
+            f"{self.hardest_correlation})"
+            if self.hardest_correlation
+            else ""
+        )
+        return (
+            f"For standard errors of {self.error:g}: {self.rows_for_means} rows for means, in standard "
+            f"deviations (the hardest is {self.hardest_mean}){pairs}, so {self.rows} rows. From the "
+            f"information in {self.pilot_rows} rows; standard errors fall as the square root of their "
+            "number, as long as as much is hidden."
+        )
+
+
+def rows_for_error(fit: Any, error: float) -> PilotPlan:
+    """Rows needed for a standard error, from the information in a pilot table.
+
+    Parameters
+    ----------
+    fit : Fit
+        Of the pilot table, with standard errors (``method="full"``).
+    error : float
+        Standard error wanted for every mean, in standard deviations of its column, and for every
+        correlation.
+
+    Returns
+    -------
+    PilotPlan
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> rule = hs.DetectionLimits(lower=0.0)
+    >>> fit = hs.fit(hs.simulate(hs.Gaussian([0.0], [[1.0]]), rule, 500), rule, random_state=0)
+    >>> plan = hs.planning.rows_for_error(fit, 0.02)
+    >>> 2500 < plan.rows < 5000
+    True
+    """
+    error = positive_number("error", error)
+    errors = fit.standard_errors
+    means = np.asarray(errors.mean) / fit.gaussian.standard_deviations
+    names = fit.names
+    i, j = np.triu_indices(len(names), 1)
+    pairs = np.asarray(errors.correlation)[i, j]
+    for_means = math.ceil(fit.rows * (float(means.max()) / error) ** 2)
+    for_pairs = math.ceil(fit.rows * (float(pairs.max()) / error) ** 2) if pairs.size else 0
+    k = int(pairs.argmax()) if pairs.size else 0
+    return PilotPlan(
+        max(for_means, for_pairs, 2),
+        for_means,
+        for_pairs,
+        fit.rows,
+        error,
+        names[int(means.argmax())],
+        f"{names[i[k]]} ~ {names[j[k]]}" if pairs.size else "",
     )

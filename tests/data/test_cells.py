@@ -79,6 +79,7 @@ def test_values(text, value):
         "<0.05 U",
         "<0.05U",
         "0.05 ND",
+        "0.05 (U)",
         "<LOD (0.05)",
     ],
 )
@@ -216,6 +217,7 @@ def test_missing(text):
         (">LOQ", "above a limit that is not said"),
         (">5 U", "contradicts itself"),
         ("<5 J", "contradicts itself"),
+        ("0.05 (U", "no number"),
         ("true", "true or false"),
         ("A12", "no number"),
         ("<", "no number"),
@@ -268,6 +270,7 @@ def test_words_of_ones_own_go_first():
     assert ends("-999.0", missing="-999") == (-INF, INF)
     assert ends("-998", missing="-999") == (-998.0, -998.0)
     assert read_cell("0", CellFormat(not_detected=[0])).not_detected
+    assert ends("1e999", missing="1e999") == (-INF, INF)
 
 
 @pytest.mark.parametrize(

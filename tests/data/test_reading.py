@@ -90,6 +90,18 @@ def test_tables_are_written_and_read_back_bit_for_bit(tmp_path_factory, data, de
     assert to_cells(back) == to_cells(data)
 
 
+def test_spaces_and_marks_at_the_ends_are_kept(tmp_path):
+    data = hs.IntervalData(
+        np.ones((2, 3)), np.ones((2, 3)), ["\ufeffa", " b", " c "], labels=[" x", "\u00a0"]
+    )
+    for index in (" i", "\ufeff"):
+        write_csv(data, tmp_path / "t.csv", index=index)
+        back = read_csv(tmp_path / "t.csv", index=index)
+        assert (back.names, back.labels) == (data.names, data.labels)
+    write_csv(hs.IntervalData(data.lower, data.upper, data.names), tmp_path / "t.csv")
+    assert read_csv(tmp_path / "t.csv").names == data.names
+
+
 def test_canonical_texts_print_back_as_they_are(tmp_path):
     text = "site,lead,zinc\nA,0.31,<0.05\nB,>100,-3..-1\nC,ND,\nD,1e-05,0.2..0.5\n"
     write_csv(read(text, index="site"), tmp_path / "out.csv", index="site")
@@ -155,6 +167,13 @@ def test_the_separator_is_found_beside_decimal_commas():
     assert "pass decimal=','" in refused("a;b\n0,5;1,2\n")
 
 
+def test_a_first_line_that_tells_the_separator():
+    text = "sep=;\r\nlead;zinc\r\n1;2\r\n3;x\r\n"
+    assert to_cells(read(text, missing="x")) == [["1", "2"], ["3", ""]]
+    assert "line 4, column zinc: 'x'" in refused(text)
+    assert "line 2 is empty" in refused("sep=;\n")
+
+
 def test_a_separator_that_cannot_be_found_is_asked_for():
     assert "separated by semicolon or bar; tell it with separator=" in refused("a;b|c\n1;2|3\n")
     assert read("a;b|c\n1;2\n", separator=";").names == ("a", "b|c")
@@ -192,6 +211,7 @@ def test_spaces_after_separators():
     assert to_cells(data) == [["0.5", "<1"]]
     # Elsewhere a space belongs to the name.
     assert read('a," b",c\n1,2,3\n').names == ("a", " b", "c")
+    assert read("a, b,c\n1,2,3\n").names == ("a", " b", "c")
 
 
 def test_open_files_bytes_and_paths(tmp_path):
@@ -358,6 +378,9 @@ def test_words_of_ones_own():
     assert to_cells(data) == [["ND", ""], ["1", "2"]]
     data = read("a,b\n-999.0,0\n1,2\n", missing="-999", not_detected=0)
     assert to_cells(data) == [["", "ND"], ["1", "2"]]
+    frame = pd.DataFrame({"a": [np.inf, 1.0, -99.0, 0.0]})
+    data = from_frame(frame, missing=[np.inf, "-99"], not_detected=0)
+    assert to_cells(data) == [[""], ["1"], [""], ["ND"]]
 
 
 def test_plain_columns_are_read_as_the_others():
@@ -366,6 +389,20 @@ def test_plain_columns_are_read_as_the_others():
         plain = refused_or_read(f"a\n1\n{cell}\n")
         mixed = refused_or_read(f"a\n1\n{cell}\n>3\n")
         assert plain == (mixed if isinstance(mixed, str) else mixed[:2]), cell
+
+
+def test_plain_columns_take_no_liberties():
+    # Python's float would take these.
+    for cell, says in (
+        ("1_000", "underscore"),
+        ("inf", "infinite"),
+        ("1e-999", "would become 0"),
+        ("1e999", "too large"),
+        ("１", "other than 0 to 9"),
+    ):
+        assert says in refused(f"a\n1\n{cell}\n"), cell
+        assert says in refused(f"a\n1\n{cell}\n>3\n"), cell
+    assert to_cells(read("a,b\n1,1\nnan, 2 \n")) == [["1", "1"], ["", "2"]]
 
 
 def refused_or_read(text):
@@ -509,10 +546,16 @@ def test_frames_that_cannot_be_read_get_a_sentence(frame, sentence):
         from_frame(frame)
 
 
+def test_true_and_false_are_no_cells_to_give_up():
+    with pytest.raises(hs.InputError, match="column a holds true and false"):
+        from_frame(pl.DataFrame({"a": [True, False]}), unreadable="missing")
+
+
 def test_frames_are_not_changed():
     frame = pd.DataFrame({0: [1, 2], "b": ["<1", "2"]})
     before = frame.copy()
     assert from_frame(frame).names == ("0", "b")
+    assert from_frame(frame, columns=[0]).names == from_frame(frame, columns=0).names == ("0",)
     pd.testing.assert_frame_equal(frame, before)
 
 
@@ -525,6 +568,15 @@ def test_parquet(tmp_path):
     assert (data.names, data.labels, data.frame) == (("lead", "zinc"), ("A", "B"), None)
     assert to_cells(data) == [["0.31", "<1"], ["<0.05", "2"]]
     assert read_parquet(path, columns=["zinc"], index="lead").labels == ("0.31", "0.05")
+    # The saved index is no column of the table, unless it is asked for.
+    other = read_parquet(path, index="zinc")
+    assert (other.names, other.labels) == (("lead",), ("<1", "2"))
+    frame = pd.DataFrame({"lead": [1.0, 2.0]}, index=pd.Index([7, 9], name="day"))
+    frame.to_parquet(path)
+    assert read_parquet(path).labels == read_parquet(path, index="day").labels == ("7", "9")
+    assert read_parquet(path, columns=["day"]).values.tolist() == [[7.0], [9.0]]
+    frame.reset_index(drop=True).to_parquet(path)
+    assert read_parquet(path).labels is None
     path.write_text("no parquet")
     with pytest.raises(hs.InputError, match="is no Parquet file"):
         read_parquet(path)
@@ -534,7 +586,11 @@ def test_parquet(tmp_path):
     ("missing", "call", "sentence"),
     [
         ("narwhals", lambda: from_frame(pd.DataFrame({"a": [1]})), "needs narwhals: pip install"),
-        ("pyarrow", lambda: read_parquet("x.parquet"), "needs pyarrow: pip install"),
+        (
+            "pyarrow",
+            lambda: read_parquet("x.parquet"),
+            r"needs pyarrow: pip install \"halfseen\[parquet\]\"",
+        ),
     ],
 )
 def test_missing_libraries_are_named_with_how_to_get_them(monkeypatch, missing, call, sentence):
@@ -546,7 +602,7 @@ def test_missing_libraries_are_named_with_how_to_get_them(monkeypatch, missing, 
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ImportError, match=sentence):
+    with pytest.raises(hs.InputError, match=sentence):
         call()
 
 

@@ -308,7 +308,10 @@ def _intervals():
             lambda: hs.fit(_intervals(), hs.Truncation(lambda Y: Y[:, 0] > 0)),
             "Truncation shows whole rows or none",
         ),
-        (lambda: hs.fit(_intervals(), None, "pairwise"), "does not fit IntervalData; choose full"),
+        (
+            lambda: hs.fit(_intervals(), None, "pairwise"),
+            "does not fit IntervalData.*; choose full",
+        ),
         (lambda: hs.fit(_intervals().take([0])), "at least 2 rows are needed; got 1"),
         (
             lambda: hs.fit(hs.IntervalData([[0.0], [0.0]], [[0.0], [np.inf]])),

@@ -90,7 +90,7 @@ def test_what_needs_a_rule_says_so():
 def test_not_detected_is_checked():
     ends = [[-np.inf, 1.0]], [[np.inf, 1.0]]
     data = hs.IntervalData(*ends, not_detected=[[True, False]], labels=["s1"])
-    assert repr(data) == "IntervalData(1 rows, 2 columns; cells: 1 seen, 1 not detected)"
+    assert repr(data) == "IntervalData(1 row, 2 columns; cells: 1 seen, 1 not detected)"
     assert not data.blank.any()
     assert data.take([0]).labels == ("s1",)
     assert data.take([0]).not_detected[0, 0]

@@ -7,7 +7,7 @@ import halfseen as hs
 from halfseen.demo import run_demo
 from halfseen.solvers.summary import _with_error, shorten
 
-SCREEN = (80, 50)
+SCREEN = (80, 48)
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +26,7 @@ def test_the_demo_fits_on_one_screen_and_says_what_a_supplement_needs(demo):
         "full-information maximum likelihood",
         "(s.e.)",
         "95 % interval",
+        "geometric mean",
         "Converged",
         "Standard errors are from the observed information",
     ):
@@ -74,7 +75,7 @@ def test_plain_data_are_the_answer_itself_and_survive_json(demo):
     a, b = demo.names[:2]
     assert back["covariance"][a][b] == demo.gaussian.covariance[0, 1]
     assert back["intervals"]["level"] == 0.95
-    assert back["transforms"][a] == "none"
+    assert back["transforms"][a] == "log10"
     assert back["status"] == "CONVERGED"
     assert back["seed"] == 0
 

@@ -1,69 +1,58 @@
-"""The command line."""
+"""``halfseen demo``: the main job on data whose truth is known."""
 
 from __future__ import annotations
 
 import itertools
-import json
 import textwrap
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from halfseen import __version__
-from halfseen.errors import HalfseenError
-
-app = typer.Typer(
-    help="Learn a Gaussian you only half see: mean and covariance from values that are missing "
-    "because of what they are.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
+from halfseen.cli import options as o
+from halfseen.cli.running import (
+    check_writable,
+    command_line,
+    guarded,
+    print_json,
+    say,
+    warnings_as_lines,
 )
+from halfseen.data.writing import write_csv
+from halfseen.demo import LIMITS, run_demo
+from halfseen.diagnostics import diagnose
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"halfseen {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def main(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Print the version and stop."
-        ),
-    ] = False,
-) -> None:
-    """Learn a Gaussian you only half see."""
-
-
-@app.command()
+@guarded
 def demo(
+    context: typer.Context,
     method: Annotated[
         str, typer.Option(help="auto, pairwise, truncation or truncation_psgd.")
     ] = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="Print figures for machines.")] = False,
+    write: Annotated[
+        Path | None, typer.Option(help="Write the censored table as a CSV file to try things on.")
+    ] = None,
+    report: o.Report = None,
+    as_json: o.AsJson = False,
 ) -> None:
     """Censor the wine data by detection limits, and recover what was hidden."""
-    import warnings
-
-    from halfseen.demo import run_demo
-    from halfseen.errors import HalfseenWarning
-
-    try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", HalfseenWarning)
-            result = run_demo(method)
-    except HalfseenError as error:
-        typer.echo(f"halfseen: {error}", err=True)
-        raise typer.Exit(2) from None
-    for warning in caught:
-        typer.echo(textwrap.fill(f"warning: {warning.message}", 80), err=True)
+    check_writable(report, "--report")
+    check_writable(write, "--write")
+    with warnings_as_lines():
+        result = run_demo(method)
+        if report is not None:
+            diagnosis = diagnose(result.fit, progress=True)
+            result.fit.report(
+                report, diagnosis=diagnosis, call=command_line(context), title="Wine chemistry"
+            )
     if as_json:
-        typer.echo(json.dumps(_demo_figures(result), indent=2))
+        print_json(_demo_figures(result))
     else:
         _print_demo(result)
+    if write is not None:
+        write_csv(result.laboratory_table(), write)
+    for path in filter(None, (report, write)):
+        say(f"wrote {path}")
 
 
 def _demo_figures(demo: Any) -> dict[str, Any]:
@@ -88,8 +77,8 @@ def _print_demo(demo: Any) -> None:
     typer.secho(f"{'column':<20}{'limit':>5}{'hidden':>7}{heads} {heads}", bold=True)
     for i, name in enumerate(demo.names):
         typer.echo(
-            f"{name:<20}{10 ** demo.limits[i]:>5g}{1 - demo.fit.seen_share[i]:>6.0%} "
-            f"{demo.naive_mean[i]:>7.3f}{demo.fit.mean[i]:>9.3f}{demo.truth.mean[i]:>7.3f} "
+            f"{name:<20}{LIMITS[name]:>5g}{1 - demo.fit.seen_share[i]:>6.0%} "
+            f"{demo.naive_mean[i]:>7.3f}{demo.fit.gaussian.mean[i]:>9.3f}{demo.truth.mean[i]:>7.3f} "
             f"{demo.naive_deviation[i]:>7.3f}{found[i]:>9.3f}{true[i]:>7.3f}"
         )
     typer.secho(f"\n{'':<47}{'correlation':^22}", bold=True)
@@ -97,7 +86,7 @@ def _print_demo(demo: Any) -> None:
     for i, j in itertools.combinations(range(len(demo.names)), 2):
         typer.echo(
             f"{demo.names[i] + ' ~ ' + demo.names[j]:<46}"
-            f"{demo.naive_correlation[i, j]:>+7.2f}{demo.fit.correlation[i, j]:>+9.2f}"
+            f"{demo.naive_correlation[i, j]:>+7.2f}{demo.fit.gaussian.correlation[i, j]:>+9.2f}"
             f"{demo.truth.correlation[i, j]:>+7.2f}"
         )
     mean, deviation, rho = demo.mean_errors(), demo.deviation_errors(), demo.correlation_errors()

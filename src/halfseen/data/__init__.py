@@ -1,6 +1,7 @@
 """From tables to the few numbers that the solvers need."""
 
 from halfseen.data.interval_data import IntervalData
+from halfseen.data.limits import read_limits
 from halfseen.data.moments import PairMoments
 from halfseen.data.reading import from_frame, read_csv, read_parquet
 from halfseen.data.table import read_table
@@ -13,6 +14,7 @@ __all__ = [
     "UnreadableError",
     "from_frame",
     "read_csv",
+    "read_limits",
     "read_parquet",
     "read_table",
     "write_csv",

@@ -176,10 +176,12 @@ def _cells_of_numbers(values: Floats, form: CellFormat) -> ColumnCells:
     cells = ColumnCells.blank(len(values))
     known = np.isfinite(values)
     cells.lower[known] = cells.upper[known] = values[known]
-    for row in np.flatnonzero(np.isinf(values)):
-        cells.refuse(int(row), str(values[row]), INFINITE)
+    wrong = np.isinf(values)
     for code, meaning in form.codes.items():
-        cells.put(known & (values == code), meaning)
+        cells.put(values == code, meaning)
+        wrong &= values != code
+    for row in np.flatnonzero(wrong):
+        cells.refuse(int(row), str(values[row]), INFINITE)
     return cells
 
 

@@ -39,21 +39,8 @@ NOT_DETECTED = frozenset(
 # Words for a value of which nothing is known. Lower case.
 MISSING = frozenset(
     (
-        "",
-        "na",
-        "n/a",
-        "n.a.",
-        "#n/a",
-        "nan",
-        "<na>",
-        "null",
-        "none",
-        "missing",
-        ".",
-        "-",
-        "--",
-        "–",
-        "—",
+        *("", "na", "n/a", "n.a.", "#n/a", "nan", "<na>", "null", "none", "missing"),
+        *(".", "-", "--", "–", "—"),
     )
 )
 # Words that may stand before a limit, as in ``ND(0.05)``.
@@ -63,17 +50,7 @@ BEFORE_LIMIT = r"nd|n\.d\.|n/d|not detected|non-?detect|bdl|bql|blq|uj?|< ?(?:lo
 AFTER_NUMBER = r"uj|u|j|nd|bdl"
 # Characters that look alike, or that a keyboard does not have, as the plain ones.
 ALIKE = str.maketrans(
-    {
-        "−": "-",
-        "＜": "<",
-        "＞": ">",
-        "≤": "<=",
-        "≦": "<=",
-        "⩽": "<=",
-        "≥": ">=",
-        "≧": ">=",
-        "⩾": ">=",
-    }
+    {"−": "-", "＜": "<", "＞": ">"} | dict.fromkeys("≤≦⩽", "<=") | dict.fromkeys("≥≧⩾", ">=")
 )
 # Marks without width, left over by copying: they are no spaces for Python, but for people.
 INVISIBLE = "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
@@ -157,16 +134,16 @@ class CellFormat:
         for word in [given] if alone else given:
             if isinstance(word, str):
                 key = _key(tidy(word))
-                self._keep(self.words, argument, key, meaning)
+                self._keep(self.words, key, meaning)
                 if self.patterns["number"].fullmatch(key):
                     # So that -999 is found where a table has it as -999.0 or as a number.
-                    self._keep(self.codes, argument, self.number(key), meaning)
+                    self._keep(self.codes, float(self.plain(key)), meaning)
             elif isinstance(word, numbers.Real) and not isinstance(word, bool):
-                self._keep(self.codes, argument, float(word), meaning)
+                self._keep(self.codes, float(word), meaning)
             else:
                 raise InputError(f"{argument} must be words or numbers; got {word!r}.")
 
-    def _keep(self, known: dict[Any, Cell], argument: str, word: Any, meaning: Cell) -> None:
+    def _keep(self, known: dict[Any, Cell], word: Any, meaning: Cell) -> None:
         if known.setdefault(word, meaning) is not meaning:
             raise InputError(
                 f"{word!r} is in not_detected= and in missing=; a word can have one meaning only."
@@ -235,7 +212,7 @@ def _read(text: str, form: CellFormat) -> Cell:
         return _one_sided(match, form)
     if match := patterns["qualified"].fullmatch(text):
         value = form.number(match[1])
-        mark = match[2].lower()
+        mark = (match[2] or match[3]).lower()
         if mark == "j":
             return Cell(value, value, estimated=True)
         return Cell(-math.inf, value, estimated="j" in mark)
@@ -330,7 +307,7 @@ def _patterns(decimal: str, thousands: str | None) -> dict[str, re.Pattern[str]]
         "number": number,
         "common": rf"<?{number}",
         "sided": rf"(<=?|>=?) ?({number})(?: ?({AFTER_NUMBER}))?",
-        "qualified": rf"({number}) ?\(?({AFTER_NUMBER})\)?",
+        "qualified": rf"({number}) ?(?:({AFTER_NUMBER})|\(({AFTER_NUMBER})\))",
         "limit": rf"(?:{BEFORE_LIMIT})"
         rf"(?:(?: ?<=? ?| ?[=@:] ?| at | )({number})| ?\( ?<?=? ?({number}) ?\))",
         "dots": rf"{first} ?\.\. ?{last}",

@@ -212,7 +212,8 @@ def _some_of(
     holds_numbers: Callable[[int], str],
 ) -> list[Wanted]:
     """Read the columns that were asked for, with their companions."""
-    asked = [columns] if isinstance(columns, str) else list(columns)
+    alone = isinstance(columns, str) or not isinstance(columns, Iterable)
+    asked = [str(name) for name in ([columns] if alone else columns)]
     if not asked:
         raise InputError("columns= names no column; leave it away to read all.")
     if twice := [name for name, count in Counter(asked).items() if count > 1]:

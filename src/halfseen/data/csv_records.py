@@ -41,12 +41,18 @@ def read_records(
         raise InputError(f"separator may not be {separator!r}; use one such as ',', ';' or a tab.")
     if not text.strip():
         raise InputError(f"{source} is empty; the first line must hold the names of the columns.")
+    # A line by which some spreadsheets tell each other the separator.
+    told = re.match(r"sep=([^\r\n])\r?\n", text, re.IGNORECASE)
     if separator is None:
-        separator = find_separator(source, text, form)
+        separator = told[1] if told else find_separator(source, text, form)
     lines, rows = _split(source, text, separator)
-    names = rows[0]
+    if told:
+        lines, rows = lines[1:], rows[1:]
+    names = rows[0] if rows else []
     if not names:
-        raise InputError(f"{source}: line 1 is empty; it must hold the names of the columns.")
+        raise InputError(
+            f"{source}: line {2 if told else 1} is empty; it must hold the names of the columns."
+        )
     while _is_blank(rows[-1], len(names)):
         rows.pop()
     if len(rows) == 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,8 @@ class FrameColumns:
         name, kind = self.names[place], series.dtype
         if kind.is_numeric():
             try:
-                return RawColumn(name, None, _floats(series.cast(nw.Float64)))
+                floats = series.cast(nw.Float64).to_numpy()
+                return RawColumn(name, None, np.array(floats, dtype=np.float64))
             except Exception:  # each library has its own error for what it cannot cast
                 return column_of_objects(name, series.to_list())
         values = series.to_list()
@@ -64,14 +65,14 @@ class FrameColumns:
         return tuple("" if is_nothing(v) else str(v) for v in self._table[:, place].to_list())
 
 
-def open_parquet(path: str | os.PathLike[str]) -> tuple[FrameColumns, str | None]:
-    """Read a Parquet file; also return the column that pandas keeps its row labels in."""
+def open_parquet(path: str | os.PathLike[str], asked: Collection[Any] = ()) -> FrameColumns:
+    """Read a Parquet file; columns in which pandas saved an index become labels, unless asked for."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
-        raise ImportError(
-            'Reading Parquet files needs pyarrow: pip install "halfseen[frames]"'
+        raise InputError(
+            'Reading Parquet files needs pyarrow: pip install "halfseen[parquet]".'
         ) from None
     if not isinstance(path, str | os.PathLike):
         raise InputError(f"path must be the path of a Parquet file; got {path!r}.")
@@ -85,28 +86,22 @@ def open_parquet(path: str | os.PathLike[str]) -> tuple[FrameColumns, str | None
     except (pa.ArrowException, ValueError) as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(f"{source} is no Parquet file that can be read: {first}") from None
-    kept = (table.schema.pandas_metadata or {}).get("index_columns", [])
-    labels = [name for name in kept if isinstance(name, str) and name in table.column_names]
-    columns = FrameColumns(table)
+    saved = (table.schema.pandas_metadata or {}).get("index_columns", [])
+    kept = [name for name in saved if name in table.column_names and name not in asked]
+    columns = FrameColumns(table.drop_columns(kept))
     columns.source, columns.frame = source, None
-    return columns, labels[0] if len(labels) == 1 else None
+    if kept:
+        values = zip(*(table[name].to_pylist() for name in kept), strict=True)
+        columns.labels_of_index = tuple(", ".join(map(str, labels)) for labels in values)
+    return columns
 
 
 def _narwhals() -> Any:
     try:
         import narwhals.stable.v1 as nw
     except ImportError:
-        raise ImportError(
-            'Reading data frames needs narwhals: pip install "halfseen[frames]"'
-        ) from None
+        raise InputError("Reading data frames needs narwhals: pip install narwhals.") from None
     return nw
-
-
-def _floats(series: Any) -> Any:
-    """Return numbers, with NaN for missing values of every kind."""
-    values = np.array(series.to_numpy(), dtype=np.float64)
-    values[series.is_null().to_numpy().astype(bool)] = np.nan
-    return values
 
 
 def _names_of(frame: Any) -> list[str]:

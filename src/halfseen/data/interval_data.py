@@ -179,6 +179,11 @@ class IntervalData:
         return self.at_random & ~self.not_detected
 
     @property
+    def is_plain(self) -> bool:
+        """Whether there is nothing but values and blank cells."""
+        return bool((self.seen | self.blank).all())
+
+    @property
     def values(self) -> Floats:
         """The seen values; NaN elsewhere."""
         return np.where(self.seen, self.lower, np.nan)
@@ -216,7 +221,8 @@ class IntervalData:
     def __len__(self) -> int:
         return len(self.lower)
 
-    def __repr__(self) -> str:
+    def describe(self) -> str:
+        """Return rows, columns, and how many cells there are of each kind, in words."""
         hidden = ~self.seen
         no_lower, no_upper = np.isneginf(self.lower), np.isposinf(self.upper)
         counts = {
@@ -229,7 +235,11 @@ class IntervalData:
         }
         cells = ", ".join(f"{mask.sum()} {word}" for word, mask in counts.items() if mask.any())
         n, d = self.shape
-        return f"IntervalData({n} rows, {d} columns; cells: {cells or 'none'})"
+        size = f"{n} row{'s' * (n != 1)}, {d} column{'s' * (d != 1)}"
+        return f"{size}; cells: {cells or 'none'}"
+
+    def __repr__(self) -> str:
+        return f"IntervalData({self.describe()})"
 
 
 def _has_names(table: Any) -> bool:

@@ -116,9 +116,8 @@ def read_csv(
     Examples
     --------
     >>> import io, halfseen as hs
-    >>> from halfseen.data.reading import read_csv
     >>> file = io.StringIO("site,lead,zinc\nA,0.31,12\nB,<0.05,>100\nC,ND,7..9\n")
-    >>> data = read_csv(file, index="site")
+    >>> data = hs.read_csv(file, index="site")
     >>> data.names, data.labels
     (('lead', 'zinc'), ('A', 'B', 'C'))
     >>> data.upper
@@ -152,16 +151,16 @@ def read_parquet(
 
     Examples
     --------
-    >>> import tempfile, pyarrow as pa, pyarrow.parquet as pq
-    >>> from halfseen.data.reading import read_parquet
+    >>> import tempfile, halfseen as hs, pyarrow as pa, pyarrow.parquet as pq
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     pq.write_table(pa.table({"lead": ["0.31", "<0.05"]}), f"{folder}/lead.parquet")
-    ...     read_parquet(f"{folder}/lead.parquet")
-    IntervalData(2 rows, 1 columns; cells: 1 seen, 1 below)
+    ...     hs.read_parquet(f"{folder}/lead.parquet")
+    IntervalData(2 rows, 1 column; cells: 1 seen, 1 below)
     """
     form = CellFormat(decimal, thousands, not_detected, missing)
-    table, labels = open_parquet(path)
-    return _read(table, form, columns, labels if index is None else index, unreadable, companions)
+    asked = [columns] if isinstance(columns, str) else list(columns or ())
+    table = open_parquet(path, {index, *asked})
+    return _read(table, form, columns, index, unreadable, companions)
 
 
 def from_frame(
@@ -183,9 +182,8 @@ def from_frame(
 
     Examples
     --------
-    >>> import pandas as pd
-    >>> from halfseen.data.reading import from_frame
-    >>> from_frame(pd.DataFrame({"lead": [0.31, "<0.05", None], "zinc": [12, 7, 9]}))
+    >>> import halfseen as hs, pandas as pd
+    >>> hs.from_frame(pd.DataFrame({"lead": [0.31, "<0.05", None], "zinc": [12, 7, 9]}))
     IntervalData(3 rows, 2 columns; cells: 4 seen, 1 below, 1 missing at random)
     """
     form = CellFormat(decimal, thousands, not_detected, missing)
@@ -202,7 +200,7 @@ def _read(
 ) -> IntervalData:
     if unreadable not in ("refuse", "missing"):
         raise InputError(f"unreadable must be 'refuse' or 'missing'; got {unreadable!r}.")
-    place = None if index is None else find_column(table.names, index, "index=")
+    place = None if index is None else find_column(table.names, str(index), "index=")
     wanted = choose(
         table.names,
         columns,

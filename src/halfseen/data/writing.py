@@ -55,10 +55,9 @@ def write_csv(
     Examples
     --------
     >>> import pathlib, tempfile, halfseen as hs
-    >>> from halfseen.data.writing import write_csv
     >>> data = hs.IntervalData([[0.3], [-float("inf")]], [[0.3], [0.05]], ["lead"], labels=["A", "B"])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_csv(data, f"{folder}/lead.csv", index="site")
+    ...     hs.write_csv(data, f"{folder}/lead.csv", index="site")
     ...     print(pathlib.Path(f"{folder}/lead.csv").read_text())
     site,lead
     A,0.3

@@ -1,0 +1,52 @@
+"""The command line: ``halfseen fit``, ``impute``, ``check``, ``simulate``, ``plan`` and ``demo``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from halfseen import __version__
+from halfseen.cli.check import check
+from halfseen.cli.demonstrate import demo
+from halfseen.cli.fit import fit
+from halfseen.cli.impute import impute
+from halfseen.cli.plan import plan
+from halfseen.cli.simulate import simulate
+
+EPILOG = (
+    "Exit codes: 0, all is well; 1, there is an answer, but look at its status or at what was found; "
+    "2, the arguments or the data cannot be used; 3, the data contradict the rule; 4, the data do not "
+    "determine the answer."
+)
+
+app = typer.Typer(
+    help="Learn a Gaussian you only half see: mean and covariance from values that are missing "
+    "because of what they are.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"halfseen {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Print the version and stop."
+        ),
+    ] = False,
+) -> None:
+    """Learn a Gaussian you only half see."""
+
+
+for command in (fit, impute, check, simulate, plan, demo):
+    app.command(epilog=EPILOG)(command)

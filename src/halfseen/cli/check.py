@@ -1,0 +1,78 @@
+"""``halfseen check``: whether a table, its rule and the model go together."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Annotated
+
+import typer
+
+from halfseen.cli import options as o
+from halfseen.cli.fit import run_fit, wanted_from
+from halfseen.cli.reading import Input, read_input
+from halfseen.cli.running import LOOK, guarded, print_json, say, warnings_as_lines
+from halfseen.diagnostics import diagnose
+from halfseen.errors import HalfseenError, HalfseenWarning
+from halfseen.solvers import Fit
+
+Simulations = Annotated[int, typer.Option(min=19, help="Simulated tables behind each p-value.")]
+Quick = Annotated[
+    bool, typer.Option("--quick", help="Do not fit: no check of all columns together.")
+]
+
+
+@guarded
+def check(
+    context: typer.Context,
+    data: o.Data,
+    quick: Quick = False,
+    simulations: Simulations = 199,
+    seen: o.Seen = None,
+    limits: o.Limits = None,
+    blank: o.BlankCells = o.Blank.AUTO,
+    log: o.Log = False,
+    transform: o.Transform = None,
+    seed: o.Seed = 0,
+    columns: o.Columns = None,
+    index: o.Index = None,
+    separator: o.Separator = None,
+    decimal: o.Decimal = ".",
+    thousands: o.Thousands = None,
+    encoding: o.Encoding = "utf-8",
+    not_detected: o.NotDetected = None,
+    missing: o.Missing = None,
+    unreadable: o.UnreadableCells = o.Unreadable.REFUSE,
+    as_json: o.AsJson = False,
+) -> None:
+    """Check a table, the rule that hides its values, and the normality of what is behind it."""
+    with warnings_as_lines():
+        given = read_input(wanted_from(context.params))
+        if not as_json:
+            say(f"{data}: {given.data.describe()}")
+        found = diagnose(
+            given.data,
+            given.rule,
+            fit=None if quick else _try_fit(given, seed),
+            missing_at_random=given.missing_at_random,
+            transforms=given.transforms,
+            simulations=simulations,
+            random_state=seed,
+            progress=True,
+        )
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        typer.echo(str(found))
+    if found.worst == "problem":
+        raise typer.Exit(LOOK)
+
+
+def _try_fit(given: Input, seed: int) -> Fit | None:
+    """Fit, if it can be done: what stands in the way will be among the findings."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", HalfseenWarning)
+            return run_fit(given, "auto", None, seed)
+    except HalfseenError as error:
+        say(f"no fit, so no check of all columns together: {error}")
+        return None

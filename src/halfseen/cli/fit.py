@@ -1,0 +1,115 @@
+"""``halfseen fit``: from a table to mean, covariance and how sure they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from halfseen.cli import options as o
+from halfseen.cli.reading import Input, Wanted, read_input
+from halfseen.cli.running import (
+    LOOK,
+    check_writable,
+    command_line,
+    guarded,
+    print_json,
+    rows_by_line,
+    say,
+    warnings_as_lines,
+    write_text,
+)
+from halfseen.diagnostics import diagnose
+from halfseen.solvers import Fit, Status
+from halfseen.solvers import fit as learn
+
+
+@guarded
+def fit(
+    context: typer.Context,
+    data: o.Data,
+    seen: o.Seen = None,
+    limits: o.Limits = None,
+    blank: o.BlankCells = o.Blank.AUTO,
+    log: o.Log = False,
+    transform: o.Transform = None,
+    method: o.Method = "auto",
+    covariance: o.Structure = None,
+    seed: o.Seed = 0,
+    columns: o.Columns = None,
+    index: o.Index = None,
+    separator: o.Separator = None,
+    decimal: o.Decimal = ".",
+    thousands: o.Thousands = None,
+    encoding: o.Encoding = "utf-8",
+    not_detected: o.NotDetected = None,
+    missing: o.Missing = None,
+    unreadable: o.UnreadableCells = o.Unreadable.REFUSE,
+    report: o.Report = None,
+    output: o.Output = None,
+    as_json: o.AsJson = False,
+) -> None:
+    """Learn the mean and the covariance behind a table with hidden values."""
+    check_writable(report, "--report")
+    check_writable(output, "--output")
+    with warnings_as_lines():
+        given = read_input(wanted_from(context.params))
+        if not as_json:
+            say(f"{data}: {given.data.describe()}")
+        found = run_fit(given, method, covariance, seed)
+        if report is not None:
+            diagnosis = diagnose(found, random_state=seed, progress=True)
+            found.report(report, diagnosis=diagnosis, call=command_line(context))
+    text = as_text(found) if output is not None else None
+    if output is not None and text is not None:
+        write_text(output, text)
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        typer.echo(found.summary())
+    for path in filter(None, (report, output)):
+        say(f"wrote {path}")
+    if needs_a_look(found):
+        raise typer.Exit(LOOK)
+
+
+def as_text(found: Fit) -> str:
+    """Return a fit as JSON."""
+    import json
+
+    return json.dumps(found.to_dict(), indent=2, allow_nan=False) + "\n"
+
+
+def needs_a_look(found: Fit) -> bool:
+    """Whether the status is one that a warning comes with."""
+    return found.status.severity >= Status.TOO_FEW_JOINT_ROWS.severity
+
+
+def wanted_from(parameters: dict[str, Any]) -> Wanted:
+    """Pick what concerns the table from the options of a command."""
+    chosen: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in parameters.items()
+        if name in Wanted.__dataclass_fields__ and value is not None
+    }
+    if "unreadable" in chosen:
+        chosen["unreadable"] = str(chosen["unreadable"])
+    return Wanted(**chosen)
+
+
+def run_fit(given: Input, method: str, covariance: o.Covariance | None, seed: int) -> Fit:
+    """Fit what was read."""
+    more: dict[str, Any] = {}
+    if given.missing_at_random is not None:
+        more["missing_at_random"] = given.missing_at_random
+    with rows_by_line(given.data, given.one_line_each):
+        return learn(
+            given.data,
+            given.rule,
+            method,
+            covariance=None if covariance is None else str(covariance),
+            random_state=seed,
+            progress=True,
+            transforms=given.transforms,
+            **more,
+        )

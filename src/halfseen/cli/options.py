@@ -1,0 +1,137 @@
+"""Options that several commands share, each told once."""
+
+from __future__ import annotations
+
+import enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Blank(enum.StrEnum):
+    """What blank cells mean."""
+
+    AUTO = "auto"
+    HIDDEN = "hidden"
+    RANDOM = "random"
+
+
+class Unreadable(enum.StrEnum):
+    """What to do about cells that cannot be read."""
+
+    REFUSE = "refuse"
+    MISSING = "missing"
+
+
+class Covariance(enum.StrEnum):
+    """What the covariance may be."""
+
+    FREE = "free"
+    DIAGONAL = "diagonal"
+    SHRINKAGE = "shrinkage"
+    SPARSE = "sparse"
+
+
+_READING, _RULE, _MODEL, _OUTPUT = "The table", "What hides a value", "The model", "Output"
+
+Data = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="A CSV or Parquet file; - reads CSV from standard input.",
+        show_default=False,
+    ),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        help="Columns to read, separated by commas; all otherwise.", rich_help_panel=_READING
+    ),
+]
+Index = Annotated[str | None, typer.Option(help="Column of row labels.", rich_help_panel=_READING)]
+Separator = Annotated[
+    str | None,
+    typer.Option(help="What stands between cells; found out otherwise.", rich_help_panel=_READING),
+]
+Decimal = Annotated[str, typer.Option(help="Decimal sign: . or ,", rich_help_panel=_READING)]
+Thousands = Annotated[
+    str | None, typer.Option(help="Sign between thousands, if any.", rich_help_panel=_READING)
+]
+Encoding = Annotated[str, typer.Option(help="Encoding of the file.", rich_help_panel=_READING)]
+NotDetected = Annotated[
+    list[str] | None,
+    typer.Option(help="One more word for not detected, besides ND.", rich_help_panel=_READING),
+]
+Missing = Annotated[
+    list[str] | None,
+    typer.Option(help="One more word for missing, such as -999.", rich_help_panel=_READING),
+]
+UnreadableCells = Annotated[
+    Unreadable,
+    typer.Option(
+        "--unreadable", help="What to do about unreadable cells.", rich_help_panel=_READING
+    ),
+]
+Seen = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--seen",
+        metavar="RULE",
+        help="Where a column is shown: 'lead: >=0.5', 'temp: -40..85', 'x: 0..1 | 3..5', "
+        "'wage: hours - 2*kids >= 10', 'bid1, bid2: largest'. May be repeated.",
+        rich_help_panel=_RULE,
+    ),
+]
+Limits = Annotated[
+    Path | None,
+    typer.Option(
+        help="CSV of detection limits: column,lower,upper; or a row for each row of the data.",
+        rich_help_panel=_RULE,
+    ),
+]
+BlankCells = Annotated[
+    Blank,
+    typer.Option(
+        "--blank",
+        help="Whether blank cells were hidden by the rule or are missing at random. auto: hidden, "
+        "unless other cells of their column are marked as not detected.",
+        rich_help_panel=_RULE,
+    ),
+]
+Log = Annotated[
+    bool,
+    typer.Option("--log", help="Fit logarithms of all columns.", rich_help_panel=_MODEL),
+]
+Transform = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--transform",
+        metavar="SCALE",
+        help="Scale of all columns ('sqrt') or of some ('ph: none'): none, log, log10, sqrt, boxcox, "
+        "yeojohnson, boxcox(0.3). May be repeated.",
+        rich_help_panel=_MODEL,
+    ),
+]
+Method = Annotated[
+    str,
+    typer.Option(help="auto, full, pairwise, truncation, truncation_psgd.", rich_help_panel=_MODEL),
+]
+Structure = Annotated[
+    Covariance | None,
+    typer.Option("--covariance", help="What the covariance may be.", rich_help_panel=_MODEL),
+]
+Seed = Annotated[
+    int, typer.Option(min=0, help="Seed of everything random.", rich_help_panel=_MODEL)
+]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print figures for machines.", rich_help_panel=_OUTPUT)
+]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="Where to write; else printed.", rich_help_panel=_OUTPUT),
+]
+Report = Annotated[
+    Path | None,
+    typer.Option(help="Write an HTML page that works offline.", rich_help_panel=_OUTPUT),
+]

@@ -1,0 +1,167 @@
+"""What every command does: errors become sentences and exit codes, warnings lines, files whole."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import shlex
+import textwrap
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import typer
+
+from halfseen.data.interval_data import IntervalData
+from halfseen.errors import (
+    ContradictionError,
+    HalfseenError,
+    HalfseenWarning,
+    InputError,
+    NotIdentifiedError,
+)
+from halfseen.files import write_text_whole
+from halfseen.missingness.rule_error import RuleError
+
+LOOK, UNUSABLE, CONTRADICTION, NOT_DETERMINED, INTERRUPTED = 1, 2, 3, 4, 130
+WIDTH = 79
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def guarded(command: F) -> F:
+    """Turn errors of halfseen into a sentence on standard error and an exit code."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return command(*args, **kwargs)
+        except HalfseenError as error:
+            _say_error(error)
+            raise typer.Exit(_code(error)) from None
+        except KeyboardInterrupt:
+            say("halfseen: interrupted; no file was changed.")
+            raise typer.Exit(INTERRUPTED) from None
+
+    return run  # type: ignore[return-value]
+
+
+def _code(error: HalfseenError) -> int:
+    if isinstance(error, ContradictionError):
+        return CONTRADICTION
+    return NOT_DETERMINED if isinstance(error, NotIdentifiedError) else UNUSABLE
+
+
+@contextmanager
+def warnings_as_lines() -> Iterator[None]:
+    """Print warnings of halfseen to standard error, each once."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", HalfseenWarning)
+        try:
+            yield
+        finally:
+            for text in dict.fromkeys(
+                str(w.message) for w in caught if issubclass(w.category, HalfseenWarning)
+            ):
+                say(f"warning: {in_options(text)}")
+
+
+def _say_error(error: HalfseenError) -> None:
+    if not isinstance(error, RuleError):
+        say(f"halfseen: {in_options(str(error))}")
+        return
+    # The rule and the mark under it stay as they are.
+    first, rule, mark, last = str(error).split("\n", 3)
+    typer.echo(f"halfseen: {first}\n{rule}\n{mark}", err=True)
+    say(last)
+
+
+def say(text: str) -> None:
+    """Print to standard error, each line folded to 80 columns."""
+    for line in text.splitlines():
+        indent = " " * (len(line) - len(line.lstrip()) + 2 * line.startswith(" "))
+        for part in textwrap.wrap(line, WIDTH, subsequent_indent=indent) or [""]:
+            typer.echo(part, err=True)
+
+
+# How arguments of functions are told on the command line.
+_OPTIONS = (
+    (r"rules\(\{(['\"])(.+?)\1: '(.+?)'\}\) or DetectionLimits\(.*?\}\)", r"--seen '\2: \3'"),
+    (r"\b(columns|index|separator|thousands|encoding|unreadable|missing|decimal)=", r"--\1 "),
+    (r"\bnot_detected=", "--not-detected "),
+    (r"\bmissing_at_random=", "--blank "),
+    (r"\btransforms=", "--transform "),
+    (r"\bcovariance=", "--covariance "),
+    (r"(?<=\S) +([,;.:)]| and | or | to )", r"\1"),
+)
+
+
+def in_options(text: str) -> str:
+    """Tell what to try in options of the command line, where it was told in Python."""
+    for pattern, told in _OPTIONS:
+        text = re.sub(pattern, told, text)
+    return text
+
+
+@contextmanager
+def rows_by_line(data: IntervalData, counted: bool) -> Iterator[None]:
+    """Add the line of the file, and the label, to rows that errors and warnings name."""
+
+    def name(match: re.Match[str]) -> str:
+        row = int(match[1])
+        told = [f"line {row + 2}"] if counted else []
+        if data.labels is not None and row < len(data):
+            told.append(f"label {data.labels[row]!r}")
+        return f"{match[0]} ({', '.join(told)})" if told else match[0]
+
+    try:
+        yield
+    except HalfseenError as error:
+        if isinstance(error, RuleError):
+            raise
+        raise type(error)(re.sub(r"\brow (\d+)\b", name, str(error))) from error
+
+
+def print_json(content: dict[str, Any]) -> None:
+    """Print plain data for machines."""
+    typer.echo(json.dumps(content, indent=2, allow_nan=False))
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole, or say why it cannot be."""
+    try:
+        write_text_whole(path, text)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror or error}.") from None
+
+
+def check_writable(path: Path | None, what: str) -> None:
+    """Find out before the work whether there will be a place for its result."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise InputError(f"{what} {path} is a folder; a file name is needed.")
+    if not path.parent.is_dir():
+        raise InputError(f"{what} {path}: there is no folder {path.parent}.")
+
+
+def command_line(context: typer.Context) -> str:
+    """Return the command that repeats this one, with the options that were given."""
+    words = ["halfseen", str(context.info_name)]
+    options: list[str] = []
+    for parameter in context.command.params:
+        name = str(parameter.name)
+        source = context.get_parameter_source(name)
+        if source is None or source.name != "COMMANDLINE":
+            continue
+        value = context.params[name]
+        if parameter.param_type_name == "argument":
+            words.append(str(value))
+        elif isinstance(value, bool):
+            options.append(parameter.opts[0] if value else parameter.secondary_opts[0])
+        else:
+            for item in value if isinstance(value, list | tuple) else [value]:
+                options += [parameter.opts[0], str(getattr(item, "value", item))]
+    return shlex.join(words + options)

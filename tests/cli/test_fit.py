@@ -1,0 +1,194 @@
+import io
+import json
+import re
+import sys
+
+import numpy as np
+import pytest
+
+import halfseen as hs
+from halfseen.cli.running import in_options
+
+VALUES = np.exp(np.random.default_rng(0).normal(size=(80, 2))).round(3)
+RULED = "lead,zinc\n" + "\n".join(f"{'' if a < 0.5 else a},{b}" for a, b in VALUES)
+
+
+def test_the_answer_is_that_of_the_python_interface(halfseen, laboratory):
+    path, truth = laboratory
+    result = halfseen("fit", path, "--log", "--index", "sample", "--seed", 3, "--json")
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    data = hs.read_csv(path, index="sample")
+    fit = hs.fit(data, transforms="log", random_state=3)
+    assert told == fit.to_dict()
+    assert told["rows"] == 500
+    # And it is a right one: every mean within 4.5 standard errors (8 of them).
+    for j, name in enumerate(told["columns"]):
+        error = told["standard_errors"]["mean"][name]
+        assert abs(told["mean"][name] - truth.mean[j]) < 4.5 * error
+
+
+def test_text_fits_in_80_columns_and_files_are_named(halfseen, laboratory, tmp_path):
+    path, _ = laboratory
+    result = halfseen(
+        "fit", path, "--log", "--index", "sample", "-o", "fit.json", "--report", "r.html"
+    )
+    assert result.exit_code == 0, result.output
+    assert max(map(len, result.output.splitlines())) <= max(80, len(str(path)) + 80)
+    assert "geometric mean" in result.stdout
+    assert "wrote r.html" in result.stderr
+    saved = json.loads((tmp_path / "fit.json").read_text())
+    assert saved["method"] == "full"
+    page = (tmp_path / "r.html").read_text()
+    assert "--log" in page
+    assert len(page.encode()) < 6_000_000
+
+
+def test_rules_limits_and_blanks(halfseen, tmp_path):
+    (tmp_path / "data.csv").write_text(RULED)
+    (tmp_path / "limits.csv").write_text("column,lower\nlead,0.5\n")
+    told = halfseen("fit", "data.csv", "--seen", "lead: >=0.5", "--log", "--json")
+    by_file = halfseen("fit", "data.csv", "--limits", "limits.csv", "--log", "--json")
+    assert told.exit_code == by_file.exit_code == 0, told.output + by_file.output
+    a, b = json.loads(told.stdout), json.loads(by_file.stdout)
+    assert a["mean"]["lead"] == pytest.approx(b["mean"]["lead"], rel=1e-9)
+    random = json.loads(
+        halfseen(
+            "fit", "data.csv", "--seen", "lead: >=0.5", "--blank", "random", "--log", "--json"
+        ).stdout
+    )
+    assert random["mean"]["lead"] > a["mean"]["lead"] + 2.0 * a["standard_errors"]["mean"]["lead"]
+    fit = hs.fit(
+        hs.read_csv(io.StringIO(RULED)),
+        hs.rules({"lead": ">=0.5"}),
+        transforms="log",
+        random_state=0,
+    )
+    assert a == fit.to_dict()
+    other = halfseen("fit", "data.csv", "--seen", "lead: >=0.5", "--method", "pairwise", "--json")
+    assert json.loads(other.stdout)["method"] == "pairwise"
+
+
+def test_limits_by_cell_and_rules_for_the_rest(halfseen, tmp_path):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(100, 3))
+    L = rng.uniform(-1.5, 0.0, size=100).round(3)
+    lines = ["a,b,c"] + [
+        f"{'' if a < low else a},{'' if b > 1 else b},{c}"
+        for (a, b, c), low in zip(X, L, strict=True)
+    ]
+    (tmp_path / "data.csv").write_text("\n".join(lines))
+    (tmp_path / "limits.csv").write_text("\n".join(["a", *map(str, L)]))
+    result = halfseen("fit", "data.csv", "--limits", "limits.csv", "--seen", "b: <=1", "--json")
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert abs(told["mean"]["a"]) < 4.5 * told["standard_errors"]["mean"]["a"]
+    assert abs(told["mean"]["b"]) < 4.5 * told["standard_errors"]["mean"]["b"]
+    twice = halfseen("fit", "data.csv", "--limits", "limits.csv", "--seen", "a: >=0")
+    assert twice.exit_code == 2
+    assert "--seen may not speak of columns that have a limit in --limits" in _flat(twice)
+
+
+def test_scales_for_all_and_for_some(halfseen, tmp_path):
+    (tmp_path / "data.csv").write_text(RULED)
+    words = ["fit", "data.csv", "--seen", "lead: >=0.5", "--json"]
+    told = json.loads(halfseen(*words, "--log", "--transform", "zinc: sqrt").stdout)
+    assert told["transforms"] == {"lead": "log", "zinc": "sqrt"}
+    told = json.loads(halfseen(*words, "--transform", "log10").stdout)
+    assert told["transforms"] == {"lead": "log10", "zinc": "log10"}
+    told = json.loads(halfseen(*words, "--transform", "lead, zinc: boxcox(0.5)").stdout)
+    assert told["transforms"] == {"lead": "boxcox(0.5)", "zinc": "boxcox(0.5)"}
+    for wrong, sentence in (
+        (["--log", "--transform", "sqrt"], "give one scale for all columns"),
+        (["--transform", "lead: log", "--transform", "lead: sqrt"], "names column 'lead' twice"),
+        (["--transform", "laed: log"], "did you mean 'lead'?"),
+        (["--transform", "ln"], "'ln' is no transform"),
+    ):
+        result = halfseen(*words, *wrong)
+        assert result.exit_code == 2
+        assert sentence in _flat(result)
+
+
+def test_standard_input_and_parquet(halfseen, tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    by_pipe = halfseen("fit", "-", "--seen", "lead: >=0.5", "--json", input=RULED)
+    data = hs.read_csv(io.StringIO(RULED))
+    columns = {name: data.values[:, j] for j, name in enumerate(data.names)}
+    pq.write_table(pa.table(columns, schema=None), tmp_path / "data.parquet")
+    by_parquet = halfseen("fit", "data.parquet", "--seen", "lead: >=0.5", "--json")
+    assert json.loads(by_pipe.stdout) == json.loads(by_parquet.stdout)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (["absent.csv"], 2, "absent.csv cannot be read"),
+        (["data.csv", "--seen", "lead: >=0,5"], 2, "lead: >=0,5\n         ^\nposition 9"),
+        (["data.csv", "--seen", "zinc: >=1"], 3, "(line 2), column zinc"),
+        (["data.csv", "--columns", "lead,zinx"], 2, "--columns: there is no column 'zinx'"),
+        (["data.csv", "--columns", "lead,,zinc"], 2, "names are separated by commas"),
+        (["data.csv", "--blank", "hidden"], 2, "none is stated; use --seen or --limits"),
+        (["data.csv", "--report", "no/r.html"], 2, "there is no folder no"),
+        (["data.csv", "--output", "."], 2, "is a folder"),
+        (["data.csv", "--limits", "absent.csv"], 2, "absent.csv cannot be read"),
+        (["data.csv", "--method", "guess"], 2, "method must be one of"),
+        (["one.csv"], 4, "column b has 1 distinct value"),
+        (["text.csv"], 2, "make it the row labels with --index 'site'"),
+        (["nd.csv"], 2, "State the limit, as in --seen 'a: >=0.5'"),
+    ],
+)
+def test_mistakes_get_a_sentence_and_an_exit_code(halfseen, tmp_path, words, code, sentence):
+    (tmp_path / "data.csv").write_text("lead,zinc\n0.6,0.5\n,2.5\n0.9,1.25\n1.5,3.0\n2.5,1.0\n")
+    (tmp_path / "one.csv").write_text("a,b\n1,2\n2,2\n3,2\n")
+    (tmp_path / "text.csv").write_text("site,b\nA,2\nB,3\nC,4\n")
+    (tmp_path / "nd.csv").write_text("a,b\n1,2\nND,3\n3,4\n")
+    result = halfseen("fit", *words)
+    assert result.exit_code == code, result.output
+    text = result.stderr if "\n" in sentence else _flat(result)
+    assert sentence in text
+    assert "Traceback" not in result.output
+    assert not list(tmp_path.glob("*.html"))
+
+
+def test_an_answer_that_needs_a_look_has_exit_code_1(halfseen, tmp_path):
+    (tmp_path / "data.csv").write_text("a,b\n0.3,1\nND,2\n0.5,\n,3\n")
+    result = halfseen("fit", "data.csv", "--seen", "a: >=0.2", "--log")
+    assert result.exit_code == 1, result.output
+    assert "warning:" in result.stderr
+
+
+def test_an_interrupt_leaves_no_file(halfseen, tmp_path, monkeypatch):
+    (tmp_path / "data.csv").write_text(RULED)
+
+    def stop(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    # The package has the function of that name where its module would be.
+    monkeypatch.setattr(sys.modules["halfseen.cli.fit"], "run_fit", stop)
+    result = halfseen("fit", "data.csv", "--seen", "lead: >=0.5", "-o", "fit.json")
+    assert result.exit_code == 130
+    assert not (tmp_path / "fit.json").exists()
+
+
+def test_advice_is_told_in_options():
+    assert in_options("leave it out with columns=, or index='site'.") == (
+        "leave it out with --columns, or --index 'site'."
+    )
+    assert in_options("tell words with not_detected= and missing=; or") == (
+        "tell words with --not-detected and --missing; or"
+    )
+
+
+def test_help_shows_every_option_and_the_exit_codes(halfseen):
+    for command in ("fit", "impute", "check", "simulate", "plan", "demo"):
+        result = halfseen(command, "--help", env={"TERM": "dumb", "COLUMNS": "80"})
+        assert result.exit_code == 0
+        assert "Exit codes" in result.output
+        assert max(map(len, result.output.splitlines())) <= 80
+    assert "completion" in halfseen("--help").output
+
+
+def _flat(result):
+    return re.sub(r"\s+", " ", result.output)
