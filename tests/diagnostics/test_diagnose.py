@@ -281,3 +281,15 @@ def test_findings_come_with_the_worst_first(table):
     order = [("ok", "look", "problem").index(f.level) for f in found.findings]
     assert order == sorted(order, reverse=True)
     assert all(isinstance(f, Finding) for f in found.findings)
+
+
+def test_columns_that_fail_alike_are_told_of_together():
+    X = np.exp(np.random.default_rng(0).normal(size=(300, 4)))
+    names = ["a", "b", "c", "d"]
+    found = hs.diagnose(pd.DataFrame(X, columns=names))
+    (finding,) = (f for f in found.findings if f.title == "Not normal")
+    assert finding.text.startswith("4 columns: a, b, c, d.")
+    assert "On the scale log they look better" in finding.text
+    assert finding.column is None
+    two = hs.diagnose(pd.DataFrame(X[:, :2], columns=names[:2]), simulations=19)
+    assert {f.column for f in two.findings if f.title == "Not normal"} == {"a", "b"}

@@ -10,7 +10,7 @@ import typer
 from halfseen.cli import options as o
 from halfseen.cli.fit import run_fit, wanted_from
 from halfseen.cli.reading import Input, read_input
-from halfseen.cli.running import LOOK, guarded, print_json, say, warnings_as_lines
+from halfseen.cli.running import LOOK, guarded, in_options, print_json, say, warnings_as_lines
 from halfseen.diagnostics import diagnose
 from halfseen.errors import HalfseenError, HalfseenWarning
 from halfseen.solvers import Fit
@@ -62,7 +62,7 @@ def check(
     if as_json:
         print_json(found.to_dict())
     else:
-        typer.echo(str(found))
+        typer.echo(in_options(str(found)))
     if found.worst == "problem":
         raise typer.Exit(LOOK)
 

@@ -30,6 +30,8 @@ DOUBTFUL, STRONG = 0.05, 0.01
 LARGE_DISTANCE = 0.1
 # Columns of which less than this share is seen rest on their rule more than on their values.
 MOSTLY_HIDDEN = 0.8
+# So many columns that fail alike are told of together.
+FEWEST_TOGETHER = 3
 # Reasons why a column was not tested that have findings of their own.
 TOLD_ELSEWHERE = (CONSTANT, NEVER_SEEN)
 # Titles of what ``mechanism`` finds.
@@ -169,14 +171,14 @@ def _of_marks(marks: tuple[Mark, ...], reading: Reading) -> Iterator[Finding]:
 def _of_normality(normality: Normality, suggested: dict[str, str]) -> Iterator[Finding]:
     tested = [test for test in normality.columns if test.basis != "none"]
     failed = [test for test in tested if test.adjusted < DOUBTFUL]
+    alike: dict[tuple[Level, str | None], list[NormalityTest]] = {}
     for test in failed:
-        text = f"{_how_far(test)}{_after(len(tested))}."
-        better = suggested.get(test.name)
-        if better == "none":
-            text += " Without a transform it looks better."
-        elif better is not None:
-            text += f" On the scale {better} it looks better: use transforms=."
-        yield Finding(_severity(test), "Not normal", text, test.name)
+        alike.setdefault((_severity(test), suggested.get(test.name)), []).append(test)
+    for (level, better), tests in alike.items():
+        if len(tests) < FEWEST_TOGETHER:
+            yield from (_not_normal(level, [test], better, len(tested)) for test in tests)
+        else:
+            yield _not_normal(level, tests, better, len(tested))
     if tested and not failed:
         least = min(tested, key=lambda test: test.p_value)
         text = (
@@ -197,6 +199,24 @@ def _of_normality(normality: Normality, suggested: dict[str, str]) -> Iterator[F
     else:
         text = f"The rows are spread as those of a normal distribution (p = {overall.p_value:.2g})."
         yield Finding("ok", "Normal as a whole", text)
+
+
+def _not_normal(
+    level: Level, tests: list[NormalityTest], better: str | None, tested: int
+) -> Finding:
+    """Say how far columns are from normal, and on which scale they look better."""
+    worst = max(tests, key=lambda test: test.distance)
+    several = len(tests) > 1
+    text = f"{_how_far(worst)}{_after(tested)}."
+    if several:
+        names = name_some([test.name for test in tests], 6)
+        text = f"{len(tests)} columns: {names}. Furthest from it is {worst.name}. {text}"
+    look = "they look" if several else "it looks"
+    if better == "none":
+        text += f" Without a transform {look} better."
+    elif better is not None:
+        text += f" On the scale {better} {look} better: use transforms=."
+    return Finding(level, "Not normal", text, None if several else worst.name)
 
 
 def _of_untested(normality: Normality) -> Iterator[Finding]:
@@ -222,7 +242,8 @@ def _how_far(test: NormalityTest) -> str:
 
 
 def _shown(p: float) -> str:
-    return "< 0.0001" if p < 1e-4 else f"= {p:.2g}"
+    # Beyond the simulations p-values are extrapolated, which gives their order of magnitude at best.
+    return "< 0.001 by extrapolation" if p < 1e-3 else f"= {p:.2g}"
 
 
 def _after(columns: int) -> str:

@@ -36,7 +36,7 @@ def table(caption: str, head: str, rows: Iterable[Sequence[Cell]]) -> str:
     kind = "table long" if len(body) > LONG else "table"
     return (
         f'<div class="{kind}" tabindex="0" role="region" aria-label="{escape(caption)}"><table>'
-        f"<caption>{escape(caption)}</caption><thead>{head}</thead>"
+        f"<caption><span>{escape(caption)}</span></caption><thead>{head}</thead>"
         f"<tbody>{''.join(body)}</tbody></table></div>"
     )
 
