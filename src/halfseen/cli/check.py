@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from halfseen.cli import options as o
-from halfseen.cli.fit import run_fit, wanted_from
+from halfseen.cli.fit import run_fit
 from halfseen.cli.reading import Input, read_input
 from halfseen.cli.running import LOOK, guarded, in_options, print_json, say, warnings_as_lines
 from halfseen.diagnostics import diagnose
@@ -22,31 +22,18 @@ Quick = Annotated[
 
 
 @guarded
+@o.reads_table
 def check(
-    context: typer.Context,
+    table: o.Wanted,
     data: o.Data,
     quick: Quick = False,
     simulations: Simulations = 199,
-    seen: o.Seen = None,
-    limits: o.Limits = None,
-    blank: o.BlankCells = o.Blank.AUTO,
-    log: o.Log = False,
-    transform: o.Transform = None,
     seed: o.Seed = 0,
-    columns: o.Columns = None,
-    index: o.Index = None,
-    separator: o.Separator = None,
-    decimal: o.Decimal = ".",
-    thousands: o.Thousands = None,
-    encoding: o.Encoding = "utf-8",
-    not_detected: o.NotDetected = None,
-    missing: o.Missing = None,
-    unreadable: o.UnreadableCells = o.Unreadable.REFUSE,
     as_json: o.AsJson = False,
 ) -> None:
     """Check a table, the rule that hides its values, and the normality of what is behind it."""
     with warnings_as_lines():
-        given = read_input(wanted_from(context.params))
+        given = read_input(table)
         if not as_json:
             say(f"{data}: {given.data.describe()}")
         found = diagnose(

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from halfseen.cli import options as o
-from halfseen.cli.reading import Input, Wanted, read_input
+from halfseen.cli.reading import Input, read_input
 from halfseen.cli.running import (
     LOOK,
     check_writable,
@@ -25,26 +25,14 @@ from halfseen.solvers import fit as learn
 
 
 @guarded
+@o.reads_table
 def fit(
     context: typer.Context,
+    table: o.Wanted,
     data: o.Data,
-    seen: o.Seen = None,
-    limits: o.Limits = None,
-    blank: o.BlankCells = o.Blank.AUTO,
-    log: o.Log = False,
-    transform: o.Transform = None,
     method: o.Method = "auto",
     covariance: o.Structure = None,
     seed: o.Seed = 0,
-    columns: o.Columns = None,
-    index: o.Index = None,
-    separator: o.Separator = None,
-    decimal: o.Decimal = ".",
-    thousands: o.Thousands = None,
-    encoding: o.Encoding = "utf-8",
-    not_detected: o.NotDetected = None,
-    missing: o.Missing = None,
-    unreadable: o.UnreadableCells = o.Unreadable.REFUSE,
     report: o.Report = None,
     output: o.Output = None,
     as_json: o.AsJson = False,
@@ -53,7 +41,7 @@ def fit(
     check_writable(report, "--report")
     check_writable(output, "--output")
     with warnings_as_lines():
-        given = read_input(wanted_from(context.params))
+        given = read_input(table)
         if not as_json:
             say(f"{data}: {given.data.describe()}")
         found = run_fit(given, method, covariance, seed)
@@ -83,18 +71,6 @@ def as_text(found: Fit) -> str:
 def needs_a_look(found: Fit) -> bool:
     """Whether the status is one that a warning comes with."""
     return found.status.severity >= Status.TOO_FEW_JOINT_ROWS.severity
-
-
-def wanted_from(parameters: dict[str, Any]) -> Wanted:
-    """Pick what concerns the table from the options of a command."""
-    chosen: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in parameters.items()
-        if name in Wanted.__dataclass_fields__ and value is not None
-    }
-    if "unreadable" in chosen:
-        chosen["unreadable"] = str(chosen["unreadable"])
-    return Wanted(**chosen)
 
 
 def run_fit(given: Input, method: str, covariance: o.Covariance | None, seed: int) -> Fit:

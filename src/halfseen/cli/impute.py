@@ -12,7 +12,7 @@ import typer
 from numpy.typing import NDArray
 
 from halfseen.cli import options as o
-from halfseen.cli.fit import needs_a_look, run_fit, wanted_from
+from halfseen.cli.fit import needs_a_look, run_fit
 from halfseen.cli.reading import read_input
 from halfseen.cli.running import LOOK, check_writable, guarded, say, warnings_as_lines, write_text
 from halfseen.data.cells import print_cell
@@ -29,48 +29,35 @@ Draws = Annotated[
 
 
 @guarded
+@o.reads_table
 def impute(
-    context: typer.Context,
+    table: o.Wanted,
     data: o.Data,
     draws: Draws = 0,
-    seen: o.Seen = None,
-    limits: o.Limits = None,
-    blank: o.BlankCells = o.Blank.AUTO,
-    log: o.Log = False,
-    transform: o.Transform = None,
     method: o.Method = "auto",
     covariance: o.Structure = None,
     seed: o.Seed = 0,
-    columns: o.Columns = None,
-    index: o.Index = None,
-    separator: o.Separator = None,
-    decimal: o.Decimal = ".",
-    thousands: o.Thousands = None,
-    encoding: o.Encoding = "utf-8",
-    not_detected: o.NotDetected = None,
-    missing: o.Missing = None,
-    unreadable: o.UnreadableCells = o.Unreadable.REFUSE,
     output: o.Output = None,
 ) -> None:
     """Fill the holes of a table, as CSV: each at its mean, or --draws for multiple imputation."""
     check_writable(output, "--output")
     with warnings_as_lines():
-        given = read_input(wanted_from(context.params))
+        given = read_input(table)
         fit = run_fit(given, method, covariance, seed)
         if draws:
             tables = fit.draw_imputations(m=draws, random_state=seed)
         else:
             tables = np.asarray(fit.impute())[None]
-    table = given.data
+    read = given.data
     text = "".join(
-        _lines(tables, table.names, table.labels, index or "label", bool(draws), decimal)
+        _lines(tables, read.names, read.labels, table.index or "label", bool(draws), table.decimal)
     )
     if output is None:
         typer.echo(text, nl=False)
     else:
         write_text(output, text)
         say(
-            f"wrote {output}: {len(tables)} x {len(table)} rows, {int((~table.seen).sum())} cells filled"
+            f"wrote {output}: {len(tables)} x {len(read)} rows, {int((~read.seen).sum())} cells filled"
         )
     if needs_a_look(fit):
         raise typer.Exit(LOOK)

@@ -1,10 +1,18 @@
-"""Options that several commands share, each told once."""
+"""Options that several commands share, each told once.
+
+A command that reads a table takes one argument for it, ``table: Wanted``; ``reads_table`` gives it the
+options behind that on the command line.
+"""
 
 from __future__ import annotations
 
 import enum
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -135,3 +143,65 @@ Report = Annotated[
     Path | None,
     typer.Option(help="Write an HTML page that works offline.", rich_help_panel=_OUTPUT),
 ]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which table is to be read, and how: the options of the command line."""
+
+    data: str
+    seen: tuple[str, ...] = ()
+    limits: Path | None = None
+    blank: Blank = Blank.AUTO
+    log: bool = False
+    transform: tuple[str, ...] = ()
+    columns: str | None = None
+    index: str | None = None
+    separator: str | None = None
+    decimal: str = "."
+    thousands: str | None = None
+    encoding: str = "utf-8"
+    not_detected: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    unreadable: Unreadable = Unreadable.REFUSE
+
+
+def _options(
+    seen: Seen = None,
+    limits: Limits = None,
+    blank: BlankCells = Blank.AUTO,
+    log: Log = False,
+    transform: Transform = None,
+    columns: Columns = None,
+    index: Index = None,
+    separator: Separator = None,
+    decimal: Decimal = ".",
+    thousands: Thousands = None,
+    encoding: Encoding = "utf-8",
+    not_detected: NotDetected = None,
+    missing: Missing = None,
+    unreadable: UnreadableCells = Unreadable.REFUSE,
+) -> None:
+    """Options of a table, in the order in which help shows them."""
+
+
+def reads_table(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command with an argument ``table: Wanted`` the options of a table."""
+    own = inspect.signature(command, eval_str=True).parameters
+    shared = inspect.signature(_options, eval_str=True).parameters
+    parameters = [p for name, p in own.items() if name != "table"] + list(shared.values())
+
+    @functools.wraps(command)
+    def run(**given: Any) -> Any:
+        told = {name: given.pop(name) for name in shared}
+        lists = {name: tuple(value or ()) for name, value in told.items() if name in _LISTS}
+        return command(table=Wanted(given["data"], **told | lists), **given)
+
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
+    )
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    return run
+
+
+_LISTS = ("seen", "transform", "not_detected", "missing")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from halfseen.cli import options as o
-from halfseen.cli.fit import run_fit, wanted_from
+from halfseen.cli.fit import run_fit
 from halfseen.cli.reading import read_input
 from halfseen.cli.running import WIDTH, guarded, print_json, say, warnings_as_lines
 from halfseen.errors import InputError
@@ -39,23 +39,15 @@ Condition = Annotated[float, typer.Option(help="Condition number of the covarian
 
 
 @guarded
+@o.reads_table
 def plan(
-    context: typer.Context,
+    table: o.Wanted,
     data: Pilot = None,
     error: Error = 0.1,
     width: Width = None,
     together: Together = 0.5,
     condition: Condition = 1.0,
-    seen: o.Seen = None,
-    limits: o.Limits = None,
-    blank: o.BlankCells = o.Blank.AUTO,
-    log: o.Log = False,
-    transform: o.Transform = None,
     seed: o.Seed = 0,
-    columns: o.Columns = None,
-    index: o.Index = None,
-    separator: o.Separator = None,
-    decimal: o.Decimal = ".",
     as_json: o.AsJson = False,
 ) -> None:
     """Say how many rows are needed: from a pilot table, or by the paper's bound."""
@@ -72,7 +64,7 @@ def plan(
             typer.echo(textwrap.fill(str(bound), WIDTH))
         return
     with warnings_as_lines():
-        given = read_input(wanted_from(context.params))
+        given = read_input(table)
         if not as_json:
             say(f"{data}: {given.data.describe()}")
         found = rows_for_error(run_fit(given, "full", None, seed), error)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.cli.options import Blank
+from halfseen.cli.options import Blank, Wanted
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.limits import read_limits
 from halfseen.data.reading import read_csv, read_parquet
@@ -21,27 +21,6 @@ from halfseen.missingness.base import Missingness
 from halfseen.missingness.columns import listed
 
 PARQUET = (".parquet", ".pq")
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """How a table is to be read: the options of the command line."""
-
-    data: str
-    columns: str | None = None
-    index: str | None = None
-    separator: str | None = None
-    decimal: str = "."
-    thousands: str | None = None
-    encoding: str = "utf-8"
-    not_detected: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
-    unreadable: str = "refuse"
-    seen: tuple[str, ...] = ()
-    limits: Path | None = None
-    blank: Blank = Blank.AUTO
-    log: bool = False
-    transform: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -89,7 +68,7 @@ def _table(wanted: Wanted) -> IntervalData:
         "thousands": wanted.thousands,
         "not_detected": wanted.not_detected,
         "missing": wanted.missing,
-        "unreadable": wanted.unreadable,
+        "unreadable": str(wanted.unreadable),
     }
     if wanted.data.lower().endswith(PARQUET):
         return read_parquet(wanted.data, **common)

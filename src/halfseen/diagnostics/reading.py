@@ -23,7 +23,7 @@ from halfseen.missingness.base import ColumnRule, ColumnwiseMissingness, Missing
 from halfseen.missingness.combined import Combined
 from halfseen.missingness.sets import Probability, everything
 from halfseen.missingness.truncation import Truncation
-from halfseen.solvers.full_information.problem import Problem, read_problem
+from halfseen.solvers.full_information.problem import Problem, read_mask, read_problem
 from halfseen.solvers.result import Fit
 
 Floats = NDArray[np.float64]
@@ -162,7 +162,7 @@ def read(X: Any, missingness: Missingness | None, at_random: Any) -> Reading:
     as_given = np.array(table.values, dtype=np.float64)
     check_finite(as_given, names)
     rule = None if missingness is None else missingness.for_columns(names)
-    mask = _read_mask(at_random, as_given, names)
+    mask = read_mask(at_random, as_given, names)
     found: list[Contradiction] = []
     wrong = np.zeros(as_given.shape, dtype=bool)
     if rule is not None:
@@ -219,32 +219,13 @@ def _contradictions(
     return found, wrong
 
 
-def _read_mask(given: Any, values: Floats, names: Sequence[str]) -> Mask | None:
-    if given is None:
-        return None
-    mask = np.asarray(given)
-    if mask.dtype != bool or mask.shape != values.shape:
-        raise InputError(
-            f"missing_at_random must be a boolean array of shape {values.shape}, as the data have; got "
-            f"dtype {mask.dtype} and shape {mask.shape}."
-        )
-    wrong = np.argwhere(mask & ~np.isnan(values))
-    if wrong.size:
-        row, column = (int(k) for k in wrong[0])
-        raise ContradictionError(
-            f"row {row}, column {names[column]}: the cell is said to be missing at random, but its "
-            f"value {values[row, column]:.12g} is seen ({len(wrong)} such cells)."
-        )
-    return mask
-
-
 def _read_intervals(data: IntervalData, missingness: Missingness | None, at_random: Any) -> Reading:
     """Read a table of intervals; a rule tells where cells lie that were merely not detected."""
     if len(data) < 2:
         raise InputError(f"at least 2 rows are needed; got {len(data)}.")
     names = data.names
     as_given = data.values
-    mask = _read_mask(at_random, as_given, names)
+    mask = read_mask(at_random, as_given, names)
     rule = None if missingness is None else missingness.for_columns(names)
     found: list[Contradiction] = []
     wrong = np.zeros(data.shape, dtype=bool)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,7 +122,7 @@ def read_problem(
     table = read_table(X, fewest_rows=fewest)
     values, names = np.asarray(table.values, dtype=np.float64), table.names
     check_finite(values, names)
-    mask = _read_mask(at_random, values)
+    mask = read_mask(at_random, values, names)
     rule = (SelfCensoring(everything) if missingness is None else missingness).for_columns(names)
     if isinstance(rule, ColumnwiseMissingness):
         # Which also checks them, in the precision they came in.
@@ -145,7 +146,8 @@ def read_problem(
     return Problem(Y, holes.standardised(centre, scale), centre, scale, names, rule, mask)
 
 
-def _read_mask(given: Any, values: Floats) -> Mask | None:
+def read_mask(given: Any, values: Floats, names: Sequence[str]) -> Mask | None:
+    """Read which cells are missing at random; seen ones cannot be."""
     if given is None:
         return None
     try:
@@ -164,8 +166,8 @@ def _read_mask(given: Any, values: Floats) -> Mask | None:
     if wrong.size:
         row, column = (int(k) for k in wrong[0])
         raise ContradictionError(
-            f"row {row}, column {column}: the cell is said to be missing at random, but its value "
-            f"{values[row, column]:.12g} is seen ({len(wrong)} such cells)."
+            f"row {row}, column {names[column]}: the cell is said to be missing at random, but its "
+            f"value {values[row, column]:.12g} is seen ({len(wrong)} such cells)."
         )
     return mask
 
@@ -212,7 +214,7 @@ def _read_intervals(
     else:
         centre, scale = units
     values = data.values
-    mask = _read_mask(at_random, values)
+    mask = read_mask(at_random, values, data.names)
     if missingness is None:
         _need_a_rule(data, data.not_detected)
         holes = data.holes()
