@@ -89,8 +89,12 @@ def _draw_interval(a, b, u, scratch):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _draw_union(m, s, low, high, lower, upper, u, scratch):
-    # Choose a piece by its mass, with the same uniform, and draw in it; moments are those of the union.
+def draw_union(m, s, low, high, lower, upper, u, scratch):
+    """Draw from N(m, s²) on a union of intervals between low and high, in units of s about m.
+
+    A piece is chosen by its mass, with the same uniform, and drawn in; mean and variance are those of
+    the union.
+    """
     count = lower.size
     log_mass, mean, second = np.empty(count), np.empty(count), np.empty(count)
     top = -math.inf
@@ -206,7 +210,7 @@ def _draw_column(cells, j, mean, s, m, low, high, uniforms, x, e, scratch):
                 # Rounding has left no room: the cell stays where it is.
                 x[i], e[i], v = math.nan, 0.0, 0.0
         elif q > p:
-            x[i], e[i], v = _draw_union(
+            x[i], e[i], v = draw_union(
                 m[i] + mean, s, low[i] + mean, high[i] + mean,
                 cells.lower[p:q], cells.upper[p:q], uniforms[c], scratch,
             )  # fmt: skip

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from halfseen.kernels.leap import MOST_CELLS, leap
 from halfseen.kernels.sweep import Cells, get, put, slide, sweep
 from halfseen.missingness.holes import SEEN, Holes
 from halfseen.parallel import map_in_order
@@ -42,6 +43,8 @@ class Block:
     rows: slice
     cells: Cells
     index: NDArray[np.int32]
+    # Rows, counted in the block, with several cells that hide in more than one piece.
+    leaping: NDArray[np.intp]
 
     @property
     def hidden(self) -> int:
@@ -60,24 +63,29 @@ class Draws(NamedTuple):
         Along which the hidden cells of each row slide together before they are swept.
     rows : array, one for each row, or empty
         Uniforms of the slides.
+    leaps : array, a row for each row that leaps, or empty
+        Uniforms of the leaps.
     """
 
     cells: Floats
     direction: Floats
     rows: Floats
+    leaps: Floats
 
     @classmethod
     def make(cls, block: Block, rng: np.random.Generator, factor: Floats | None) -> Draws:
         """Draw them; slides go along L ξ, where ``factor`` is L and ξ standard normal."""
         cells = inside(rng.random(block.hidden))
-        if factor is None:
-            return cls(cells, np.empty(0), np.empty(0))
-        direction = factor @ rng.standard_normal(len(factor))
-        return cls(cells, direction, inside(rng.random(len(block.index))))
+        direction, rows = np.empty(0), np.empty(0)
+        if factor is not None:
+            direction = factor @ rng.standard_normal(len(factor))
+            rows = inside(rng.random(len(block.index)))
+        leaps = inside(rng.random((block.leaping.size, MOST_CELLS + 1)))
+        return cls(cells, direction, rows, leaps)
 
     def mirrored(self) -> Draws:
         """Return 1 − u for each uniform."""
-        return Draws(1.0 - self.cells, self.direction, 1.0 - self.rows)
+        return Draws(1.0 - self.cells, self.direction, 1.0 - self.rows, 1.0 - self.leaps)
 
 
 def slide_factor(holes: Holes, P: Floats) -> Floats | None:
@@ -196,12 +204,14 @@ def sweep_block(
     draws: Draws,
     backwards: bool,
 ) -> Floats:
-    """Slide and sweep the rows of a block, in place; return R = Z P of the rows as they are then.
+    """Leap, slide and sweep the rows of a block, in place; return R = Z P of the rows as they are then.
 
     ``Z`` are the rows less the mean; ``E`` and ``variance`` are as in ``kernels.sweep``.
     """
     cells = block.cells
     R, W, level = Z @ P, Z @ cells.V, cells.b - mean @ cells.V
+    if block.leaping.size:
+        leap(Y, Z, R, mean, P, block.index, cells, block.leaping, draws.leaps)
     if draws.direction.size:
         slide(Y, Z, R, W, level, mean, P, block.index, cells, draws.direction, draws.rows)
     sweep(Y, Z, R, E, W, level, mean, P, cells, draws.cells, backwards, variance)
@@ -235,4 +245,14 @@ def make_block(holes: Holes, rows: slice) -> Block:
         np.empty(0) if bound is None else bound.b,
         np.empty((n, 0), dtype=np.int8) if bound is None else bound.sign[rows],
     )
-    return Block(rows, cells, holes.index[rows])
+    return Block(rows, cells, holes.index[rows], _leaping(holes, rows))
+
+
+def _leaping(holes: Holes, rows: slice) -> NDArray[np.intp]:
+    """Return rows with two or more cells in several pieces, and without inequalities that bind."""
+    index = holes.index[rows]
+    several = (index != SEEN) & (np.diff(holes.sets.start)[index] > 1)
+    leaping = several.sum(axis=1) > 1
+    if holes.inequalities is not None:
+        leaping &= ~holes.inequalities.sign[rows].any(axis=1)
+    return np.flatnonzero(leaping)

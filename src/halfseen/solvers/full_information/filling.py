@@ -19,6 +19,8 @@ Floats = NDArray[np.float64]
 
 # Number of the chain whose random numbers fill the cells, beyond those of all chains that sweep them.
 FILLING = 2**31
+# Intervals further away than this, in spreads of the seen values, have no mass that counts.
+FAR = 40.0
 
 
 def fill(
@@ -44,13 +46,18 @@ def fill(
 
 
 def _end_pieces(sets: SetTable, chain: int) -> SetTable:
-    """Keep one end of each union: the lowest interval in the first chain, the highest in the second."""
-    sizes = np.diff(sets.start)
-    chosen = np.where(sizes > 0, sets.start[:-1] if chain == 0 else sets.start[1:] - 1, 0)
-    has = sizes > 0
-    return replace(
-        sets, start=starts(has), lower=sets.lower[chosen[has]], upper=sets.upper[chosen[has]]
-    )
+    """Keep one end of each union: the lowest interval in the first chain, the highest in the second.
+
+    Intervals so far away that nothing can lie there are no place to start from.
+    """
+    has = np.diff(sets.start) > 0
+    owner = np.repeat(np.arange(has.size), np.diff(sets.start))
+    gap = np.maximum(np.maximum(sets.lower, -sets.upper), 0.0)
+    # Within reach, and among those the end of this chain; else the nearest.
+    place = np.arange(gap.size) if chain == 0 else -np.arange(gap.size)
+    order = np.lexsort((place, np.where(gap <= FAR, 0.0, gap), owner))
+    chosen = order[np.searchsorted(owner[order], np.flatnonzero(has))]
+    return replace(sets, start=starts(has), lower=sets.lower[chosen], upper=sets.upper[chosen])
 
 
 def _make_feasible(Y: Floats, holes: Holes, names: Sequence[str]) -> None:
