@@ -283,6 +283,13 @@ class PilotPlan:
         )
 
 
+def _rows(rows: int, ratio: float) -> int:
+    """Rows with so many times the information."""
+    if not ratio < 1e100:
+        raise InputError("this asks for more rows than can be counted; choose a larger error.")
+    return math.ceil(rows * ratio * ratio)
+
+
 def rows_for_error(fit: Any, error: float) -> PilotPlan:
     """Rows needed for a standard error, from the information in a pilot table.
 
@@ -313,8 +320,9 @@ def rows_for_error(fit: Any, error: float) -> PilotPlan:
     names = fit.names
     i, j = np.triu_indices(len(names), 1)
     pairs = np.asarray(errors.correlation)[i, j]
-    for_means = math.ceil(fit.rows * (float(means.max()) / error) ** 2)
-    for_pairs = math.ceil(fit.rows * (float(pairs.max()) / error) ** 2) if pairs.size else 0
+    for_means, for_pairs = (
+        _rows(fit.rows, float(found.max(initial=0.0)) / error) for found in (means, pairs)
+    )
     k = int(pairs.argmax()) if pairs.size else 0
     return PilotPlan(
         max(for_means, for_pairs, 2),

@@ -79,6 +79,11 @@ def simulate(
         raise InputError(
             f"missingness must be a rule such as DetectionLimits(...); got {missingness!r}."
         )
+    if not isinstance(gaussian, Gaussian):
+        raise InputError(
+            f"gaussian must be a Gaussian, such as fit.gaussian; got {type(gaussian).__name__}. A fit "
+            "draws tables like its own with fit.simulate(n)."
+        )
     missingness.check_width(gaussian.dimension)
     seed = seed_of(random_state)
     Y = np.empty((n, gaussian.dimension))

@@ -58,12 +58,14 @@ def test_rules_limits_and_blanks(halfseen, tmp_path):
         ).stdout
     )
     assert random["mean"]["lead"] > a["mean"]["lead"] + 2.0 * a["standard_errors"]["mean"]["lead"]
-    fit = hs.fit(
-        hs.read_csv(io.StringIO(RULED)),
-        hs.rules({"lead": ">=0.5"}),
-        transforms="log",
-        random_state=0,
-    )
+    assert "taken to be hidden by the rule, in column lead" in _flat(told)
+    with pytest.warns(hs.AssumptionWarning, match="taken to be hidden by the rule"):
+        fit = hs.fit(
+            hs.read_csv(io.StringIO(RULED)),
+            hs.rules({"lead": ">=0.5"}),
+            transforms="log",
+            random_state=0,
+        )
     assert a == fit.to_dict()
     other = halfseen("fit", "data.csv", "--seen", "lead: >=0.5", "--method", "pairwise", "--json")
     assert json.loads(other.stdout)["method"] == "pairwise"
@@ -192,3 +194,21 @@ def test_help_shows_every_option_and_the_exit_codes(halfseen):
 
 def _flat(result):
     return re.sub(r"\s+", " ", result.output)
+
+
+def test_clipped_sensors_and_columns_that_only_look_like_flags(halfseen, tmp_path):
+    X = np.clip(np.random.default_rng(2).normal(size=(120, 2)), -1.0, 0.8).round(3)
+    lines = "\n".join(f"{a},{b}" for a, b in X)
+    (tmp_path / "data.csv").write_text(f"temp,level\n{lines}\n")
+    words = ["fit", "data.csv", "--seen", "temp, level: -1..0.8"]
+    told = halfseen(*words, "--saturated", "--json")
+    assert told.exit_code == 0, told.output
+    found = json.loads(told.stdout)
+    for name in ("temp", "level"):
+        assert abs(found["mean"][name]) < 4.5 * found["standard_errors"]["mean"][name]
+        assert found["hidden"][name] > 0.3
+    bare = halfseen("fit", "data.csv", "--saturated")
+    assert bare.exit_code == 2
+    assert "needs the limits" in bare.stderr
+    (tmp_path / "data.csv").write_text(f"temp,temp_upper\n{lines}\n")
+    assert halfseen("fit", "data.csv", "--no-companions", "--json").exit_code == 0

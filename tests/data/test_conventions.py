@@ -117,7 +117,9 @@ def test_a_flag_and_a_cell_that_contradict_each_other(cell, name, flag):
 
 
 def test_a_saturated_value_needs_its_limit():
-    with pytest.raises(hs.InputError, match=r"line 2.*has the flag '>', but no limit beside it"):
+    with pytest.raises(
+        hs.InputError, match=r"line 2.*has the flag '>' in lead_q, but no limit beside"
+    ):
         read("lead,lead_q\n,>\n1,\n")
 
 
@@ -139,11 +141,105 @@ def test_estimated_values_are_seen_with_one_warning():
     assert to_cells(data) == [["1", "2"], ["2", "3"], ["<0.5", "4"], ["", "5"]]
 
 
-def test_several_flag_columns_are_read_one_after_the_other():
-    text = "lead,lead_q,lead_detected\n0.05,U,false\n0.7,,true\n0.1,,false\n"
-    assert cells(text) == ["<0.05", "0.7", "<0.1"]
-    with pytest.raises(hs.InputError, match="contradicts its flag 'true'"):
-        read("lead,lead_q,lead_detected\n0.05,U,true\n1,,\n")
+@pytest.mark.parametrize("flag", ["N", "n", "F", "f", "no", "No"])
+def test_letters_that_laboratories_use_are_no_word_for_seen(flag):
+    with pytest.raises(hs.InputError, match=f"has the flag '{flag}' in column lead_qual, which is"):
+        read(f"lead,lead_qual\n0.05,{flag}\n1,\n")
+    # Where the name says that the answer is yes or no, they are an answer.
+    assert cells(f"lead,lead_cen\n0.05,{flag}\n") == ["0.05"]
+    assert cells(f"lead,lead_detected\n0.05,{flag}\n") == ["<0.05"]
+
+
+def test_several_flag_columns_are_put_together():
+    text = "lead,lead_q,lead_detected\n0.05,U,false\n0.7,,true\n0.1,,false\n90,>,true\n0.5,=,true\n"
+    assert cells(text) == ["<0.05", "0.7", "<0.1", ">90", "0.5"]
+
+
+@pytest.mark.parametrize("first", ["lead_q", "lead_detected"])
+@pytest.mark.parametrize("value", ["0.6", "", "<0.6"])
+def test_flags_that_contradict_each_other_are_refused_in_either_order(first, value):
+    names = ["lead_q", "lead_detected"] if first == "lead_q" else ["lead_detected", "lead_q"]
+    flag = {"lead_q": "U", "lead_detected": "1"}
+    text = f"lead,{','.join(names)}\n{value},{','.join(flag[name] for name in names)}\n1,,\n"
+    told = ", ".join(f"'{flag[name]}' in {name}" for name in names)
+    with pytest.raises(hs.InputError, match=f"has flags that contradict each other: {told}"):
+        read(text)
+
+
+# What two flags say together, as a cell; "" where they contradict each other.
+TOGETHER = {
+    "J": {"J": "1", "=": "1", "U": "", "UJ": "", ">": "", "": "1"},
+    "=": {"=": "1", "U": "", "UJ": "", ">": "", "": "1"},
+    "U": {"U": "<1", "UJ": "<1", ">": "", "": "<1"},
+    "UJ": {"UJ": "<1", ">": "", "": "<1"},
+    ">": {">": ">1", "": ">1"},
+}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "cell"), [(a, b, cell) for a, of in TOGETHER.items() for b, cell in of.items()]
+)
+@pytest.mark.filterwarnings("ignore:the qualifier J marks:halfseen.errors.AssumptionWarning")
+def test_what_two_flags_say_together(one, other, cell):
+    for a, b in ((one, other), (other, one)):
+        text = f"lead,lead_q,lead_flag\n1,{a},{b}\n"
+        if cell:
+            assert cells(text) == [cell]
+        else:
+            with pytest.raises(hs.InputError, match="contradict each other"):
+                read(text)
+
+
+@pytest.mark.parametrize("name", ["qualifier", "Flag", "Q", "detected", "nd"])
+def test_a_bare_flag_speaks_of_the_only_column_of_values(name):
+    no, yes = {"detected": ("0", "1"), "nd": ("1", "0")}.get(name, ("U", ""))
+    text = f"sample,result,{name}\nA,0.5,{no}\nB,0.7,{yes}\n"
+    for kwargs in ({"index": "sample"}, {"columns": "result"}):
+        data = read(text, **kwargs)
+        assert (data.names, to_cells(data)) == (("result",), [["<0.5"], ["0.7"]])
+    frame = pd.DataFrame({"result": [0.5, 0.7], "detected": [False, True]})
+    assert to_cells(from_frame(frame)) == [["<0.5"], ["0.7"]]
+
+
+def test_a_bare_flag_beside_several_columns_is_a_question():
+    text = "depth,result,qualifier\n1,0.5,U\n2,0.7,\n"
+    with pytest.raises(
+        hs.InputError,
+        match=r"column qualifier holds flags such as 'U', .*: name it depth_qualifier or "
+        r"result_qualifier, .*index=, .*columns=, or pass companions=False",
+    ):
+        read(text)
+    with pytest.raises(hs.InputError, match="column qualifier holds flags such as 'U'"):
+        read(text, columns=["result", "qualifier"])
+    # Limits would pass as seen values.
+    with pytest.warns(hs.AssumptionWarning, match="name it .*result_qualifier. It is not read"):
+        assert to_cells(read(text, columns="result")) == [["0.5"], ["0.7"]]
+    assert read(text, companions=False).names == ("depth", "result", "qualifier")
+    assert to_cells(read(text, index="depth")) == [["<0.5"], ["0.7"]]
+    with pytest.raises(hs.InputError, match="name it X_flag for a column X"):
+        read("lower,upper,flag\n1,2,U\n")
+
+
+def test_a_flag_whose_column_has_another_name_is_a_question():
+    text = "lead_mg_L,lead_flag,zinc\n1,U,5\n2,,6\n"
+    with pytest.raises(
+        hs.InputError,
+        match="lead_flag holds flags such as 'U', but there is no column lead: name it lead_mg_L_flag",
+    ):
+        read(text)
+    with pytest.warns(hs.AssumptionWarning, match="lead_flag holds flags.*It is not read"):
+        read(text, columns=["lead_mg_L"])
+    # Nothing hints that it speaks of zinc.
+    assert to_cells(read(text, columns=["zinc"])) == [["5"], ["6"]]
+    # One word that is not known does not make measurements of the others.
+    with pytest.raises(hs.InputError, match="lead_flag holds flags such as 'U'"):
+        read("zinc,lead_flag\n1,U\n2,R\n", unreadable="missing")
+
+
+def test_measurements_under_the_name_of_flags_stay_measurements():
+    for other in ("3.5", "<4", "2..3"):
+        assert to_cells(read(f"temp,q\n1,{other}\n2,ND\n")) == [["1", other], ["2", "ND"]]
+        assert to_cells(read(f"temp,flow_q\n1,{other}\n2,1\n")) == [["1", other], ["2", "1"]]
 
 
 def test_a_flag_column_without_its_base_is_a_column():
@@ -161,6 +257,10 @@ def test_flags_come_with_their_column_and_not_without_it():
 def test_a_flag_column_that_is_asked_for_is_refused_where_it_flags():
     with pytest.raises(hs.InputError, match="lead_q holds the flags of lead, and is read with it"):
         read("lead,lead_q\n0.05,U\n", columns=["lead", "lead_q"])
+    with pytest.raises(
+        hs.InputError, match=r"Pb_flag looks like the flags of Pb.*: write Pb in col"
+    ):
+        read("Zn,Pb,Pb_flag\n1,2,J\n2,3,U\n", columns=["Zn", "Pb_flag"])
     # Zeros and ones would pass as numbers, and limits as seen values.
     with pytest.raises(hs.InputError, match="holds the flags of lead"):
         read("lead,lead_cen\n0.05,1\n", columns=["lead", "lead_cen"])

@@ -80,6 +80,32 @@ def test_intervals_from_a_frame_are_labelled(frame):
     assert list(fit.impute().index) == list(frame.index)
 
 
+def test_an_index_comes_back_as_it_was(frame):
+    dates = frame.set_axis(pd.date_range("2020-01-01", periods=len(frame)), axis=0)
+    for given in (dates, frame.reset_index(drop=True).iloc[20:120]):
+        fit = hs.fit(
+            hs.from_frame(given), RULE, missing_at_random=given.isna().to_numpy(), random_state=0
+        )
+        assert fit.impute().index.equals(given.index)
+
+
+def test_equal_names_are_refused(frame):
+    twice = frame.set_axis(["lead", "lead"], axis=1)
+    with pytest.raises(hs.InputError, match="'lead' stands twice"):
+        hs.fit(twice, None)
+
+
+def test_tables_can_be_drawn_like_the_one_that_was_fitted(fit):
+    drawn = fit.simulate(300, random_state=1)
+    assert list(drawn.columns) == NAMES
+    share = drawn.isna().mean()
+    assert (abs(share - (1.0 - fit.seen_share)) < 5 * np.sqrt(0.25 / 300)).all()
+    whole = fit.simulate(10, hs.SelfCensoring(hs.everything))
+    assert not whole.isna().any().any()
+    with pytest.raises(hs.InputError, match=r"fit\.simulate\(n\)"):
+        hs.simulate(fit, RULE, 10)
+
+
 def test_an_array_stays_an_array():
     fit = hs.fit(X, hs.DetectionLimits(lower=[-0.2, 0.1]), random_state=0)
     for found in (fit.mean, fit.covariance, fit.impute(), fit.standard_errors.mean):

@@ -20,8 +20,7 @@ def test_cells_are_seen_below_above_between_or_missing():
     assert len(data) == 2
     assert data.names == ("x0", "x1", "x2")
     assert repr(data) == (
-        "IntervalData(2 rows, 3 columns; cells: 2 seen, 1 below, 1 above, 1 between, "
-        "1 missing at random)"
+        "IntervalData(2 rows, 3 columns; cells: 2 seen, 1 below, 1 above, 1 between, 1 blank)"
     )
 
 

@@ -369,6 +369,18 @@ def test_unreadable_cells_can_be_taken_as_missing():
     assert not data.not_detected.any()
 
 
+def test_limits_that_nothing_can_lie_below_are_told():
+    text = "lead,zinc,zinc_q,tin,temp\n<0,0,U,<0,<0\n1,0,ND,<-1,-2\n2,3,,,3\n"
+    with pytest.warns(
+        hs.AssumptionWarning, match=r"limit of 0 or less \(1 in lead, 2 in zinc\)"
+    ) as w:
+        data = read(text)
+    # Nothing is known of tin, and temp may be negative.
+    assert len(w) == 1
+    assert to_cells(data)[0] == ["<0", "<0", "<0", "<0"]
+    assert to_cells(read("lead\n<0.1\n1\n>0\n-1..0\n")) == [["<0.1"], ["1"], [">0"], ["-1..0"]]
+
+
 def test_long_cells_are_cut_in_messages():
     assert len(refused("lead\n1\n" + "x" * 5000 + "\n")) < 500
 
@@ -505,6 +517,18 @@ def test_the_index_of_pandas_becomes_labels():
     assert from_frame(frame, index="s").labels == ("x", "y", "z")
     two = frame.assign(k=[1, 2, 3]).set_index(["s", "k"])
     assert from_frame(two).labels == ("x, 1", "y, 2", "z, 3")
+
+
+def test_the_index_of_pandas_is_kept_as_it_is():
+    days = pd.date_range("2020-01-01", periods=3, name="day")
+    frame = pd.DataFrame({"a": ["1", "<2", "3"], "s": ["x", "y", "z"]}, index=days)
+    data = from_frame(frame, columns=["a"])
+    pd.testing.assert_index_equal(data.index, days)
+    pd.testing.assert_index_equal(data.take(slice(1, 3)).index, days[1:])
+    assert data.labels[0] == "2020-01-01 00:00:00"
+    # Labels from a column go before those of the frame.
+    assert from_frame(frame, index="s").index is None
+    assert from_frame(pl.DataFrame({"a": [1.0]})).index is None
 
 
 def test_messages_of_frames_name_row_and_label():

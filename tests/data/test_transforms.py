@@ -57,7 +57,8 @@ def test_box_cox_and_yeo_johnson_are_those_of_scipy_and_scikit_learn():
 def test_limits_are_transformed_with_the_values():
     assert Log().end(0.05) == np.log(0.05)
     assert Log().end([-np.inf, -1.0, 0.0, np.inf]).tolist() == [-np.inf] * 3 + [np.inf]
-    assert SquareRoot().end(0.0) == -np.inf
+    assert SquareRoot().end(0.0) == 0.0
+    assert SquareRoot().end(-1.0) == -np.inf
     assert YeoJohnson(1.0).end(-3.0) == pytest.approx(-3.0)
 
 

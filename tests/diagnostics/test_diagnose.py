@@ -3,6 +3,7 @@
 import importlib
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from scipy import stats
 
 import halfseen as hs
 from halfseen.diagnostics import Finding
+from halfseen.solvers.result import Note
 
 inf, nan = np.inf, np.nan
 FAST = {"simulations": 39}
@@ -293,3 +295,83 @@ def test_columns_that_fail_alike_are_told_of_together():
     assert finding.column is None
     two = hs.diagnose(pd.DataFrame(X[:, :2], columns=names[:2]), simulations=19)
     assert {f.column for f in two.findings if f.title == "Not normal"} == {"a", "b"}
+
+
+def test_limits_are_written_so_that_several_do_not_look_like_a_range(rng):
+    x = rng.normal(size=(200, 3))
+    limits = np.where(np.arange(200)[:, None] % 2, [-0.5, -9.0, nan], [-1.0, -9.0, nan])
+    above = np.broadcast_to([nan, 9.0, nan], limits.shape)
+    rule = hs.DetectionLimits(lower=limits, upper=above)
+    text = str(hs.diagnose(np.where(rule.seen(x), x, nan), rule, **FAST))
+    lines = {line.split()[0]: line for line in text.splitlines() if line.startswith("x")}
+    assert " 2 limits, -1 to -0.5 " in lines["x0"]
+    assert " -9..9 " in lines["x1"]
+    assert lines["x2"].split()[:4] == ["x2", "0.0%", "0.0%", "0.0%"]
+    assert "limits" not in lines["x2"]
+
+
+def test_unseen_cells_are_the_hidden_ones_and_those_at_random(rng):
+    x = rng.normal(size=(100, 1))
+    lost = np.arange(100)[:, None] < 10
+    X = np.where((x < -0.5) | lost, nan, x)
+    found = hs.diagnose(X, hs.DetectionLimits(lower=-0.5), missing_at_random=lost, **FAST)
+    lines = str(found).splitlines()
+    head = next(k for k, line in enumerate(lines) if line.startswith("column"))
+    assert lines[head].split()[:4] == ["column", "unseen", "hidden", "random"]
+    assert lines[head - 1].split() == ["at"]
+    shares = [float(word.rstrip("%")) for word in lines[head + 2].split()[1:4]]
+    assert shares == pytest.approx([np.isnan(X).sum(), np.isnan(X).sum() - 10, 10])
+    assert any(line.startswith("unseen = hidden") for line in lines)
+
+
+def test_the_table_keeps_its_width(rng):
+    X = np.exp(rng.normal(size=(300, 3)))
+    limits = np.tile([[0.123], [0.2456], [0.3456]], (100, 3))
+    names = ["a name that goes on and on and on", "b", "c" * 50]
+    rule = hs.DetectionLimits(lower=limits)
+    found = hs.diagnose(pd.DataFrame(np.where(rule.seen(X), X, nan), columns=names), rule)
+    assert set(found.suggested_transform) == set(names)
+    check_text_and_json(found)
+    assert "3 limits, 0.12 to 0.35" in str(found)
+
+
+def test_constants_of_the_theory_come_last(table):
+    text = str(hs.diagnose(*table, covariance=np.eye(3), **FAST))
+    before, after = text.split("Constants of the theory")
+    for word in ("alpha:", "anchors:", "strong convexity:", "bias of the start:"):
+        assert word in after
+        assert word not in before
+    assert "[ok]" not in after
+
+
+@pytest.mark.parametrize("serious", [False, True])
+def test_a_fit_with_a_serious_status_is_told(table, serious):
+    fit = hs.fit(*table, "pairwise")
+    status = hs.Status.ON_DOMAIN_EDGE if serious else hs.Status.PROJECTED
+    fit = replace(fit, notes=(Note(status, "names columns"),))
+    found = hs.diagnose(*table, fit=fit, **FAST)
+    told = [f for f in found.findings if f.text == status.value]
+    assert [f.level for f in told] == ["look"] * serious
+
+
+@pytest.mark.filterwarnings("ignore:blank cells are taken:halfseen.errors.AssumptionWarning")
+def test_cells_with_limits_go_with_linear_rules_and_scales(rng):
+    n = 300
+    kids = rng.normal(1.5, 0.7, n)
+    hours = 32.0 + 2.0 * kids + rng.normal(0.0, 6.0, n)
+    wage = np.exp(2.5 + 0.02 * hours + rng.normal(0.0, 0.3, n))
+    income = np.exp(10.8 + 0.01 * hours + rng.normal(0.0, 0.6, n))
+    values = np.stack([kids, hours, wage, income], axis=1)
+    lower, upper = values.copy(), values.copy()
+    away = hours - 2.0 * kids < 25.0
+    lower[away, 2], upper[away, 2] = -inf, inf
+    top = income > 150_000.0
+    lower[top, 3], upper[top, 3] = 150_000.0, inf
+    data = hs.IntervalData(lower, upper, ["kids", "hours", "wage", "income"])
+    rule = hs.rules({"wage": "hours - 2*kids >= 25"})
+    scales = {"wage": "log", "income": "log"}
+    fit = hs.fit(data, rule, transforms=scales, random_state=0)
+    found = hs.diagnose(data, rule, fit=fit, transforms=scales, **FAST)
+    assert found.normality.overall_reason == ""
+    assert 0.0 < found.normality.overall.p_value <= 1.0
+    assert found.normality.columns[2].basis == "completed"

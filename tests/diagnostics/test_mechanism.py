@@ -7,6 +7,7 @@ from scipy import stats
 import halfseen as hs
 from halfseen.data.transforms import Identity
 from halfseen.diagnostics import mechanism
+from halfseen.diagnostics.at_random import fit_excess
 from halfseen.diagnostics.reading import read
 from halfseen.parallel import single_blas_thread
 
@@ -32,6 +33,42 @@ def test_values_on_the_limit_are_found():
     mark = next(m for m in found.mechanism if m.kind == "on the limit")
     assert mark.level == "problem"
     assert "-0.5 stands" in mark.text
+    assert "mark such cells as <-0.5, or use IntervalData.saturated(rule)" in mark.text
+    # Where values stand in their place, it is no news that nothing is hidden.
+    assert "nothing hidden" not in {m.kind for m in found.mechanism}
+
+
+def clipped():
+    return np.clip(np.random.default_rng(0).normal(5.0, 4.0, size=(400, 1)), 0.0, 10.0)
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_piles_on_both_limits_are_told_with_their_counts(told):
+    x = clipped()
+    X = hs.IntervalData(x, x) if told else x
+    found = hs.diagnose(X, hs.DetectionLimits(lower=0.0, upper=10.0), simulations=19)
+    mark = next(m for m in found.mechanism if m.kind == "on the limit")
+    low, high = (x == 0.0).sum(), (x == 10.0).sum()
+    assert f"0 stands {low} times, 10 stands {high} times" in mark.text
+    assert "mark such cells as <0 or >10" in mark.text
+    assert "--saturated" in mark.text
+
+
+def test_piles_at_both_ends_are_found_without_a_rule():
+    x = clipped()
+    (mark,) = hs.diagnose(x, simulations=19).mechanism
+    assert (mark.kind, mark.level) == ("substituted", "look")
+    assert f"0 stands {(x == 0.0).sum()} times, 10 stands {(x == 10.0).sum()} times" in mark.text
+    assert "state the rule 0..10" in mark.text
+    # A limit that is stated on one side leaves the other to be found.
+    low = np.where(x == 0.0, np.nan, x)
+    marks = hs.diagnose(low, hs.DetectionLimits(lower=0.0), simulations=19).mechanism
+    assert "It is the largest" in next(m.text for m in marks if m.kind == "substituted")
+
+
+def test_codes_have_ends_without_piles():
+    x = np.random.default_rng(0).choice([0.0, 1.0, 2.0], size=(200, 1), p=[0.6, 0.1, 0.3])
+    assert kinds(x, None) == set()
 
 
 @pytest.mark.parametrize("share", [0.5, np.sqrt(0.5)])
@@ -104,7 +141,7 @@ def test_gaps_and_excess_have_honest_p_values():
                 mechanism._gap(column, "x", np.array([0.0]), 1, Identity(), reading.values[:, 0])
             )
             gap += [c.p_value for c in found] or [1.0]
-            excess.append(mechanism._hidden_too_often(column, "x").p_value)
+            excess.append(fit_excess(column).p_value)
     # A binomial count that is exceeded once in a thousand.
     for p in (gap, excess):
         assert (np.array(p) < 0.05).sum() <= stats.binom.ppf(0.999, tables, 0.05)
@@ -140,3 +177,40 @@ def test_limits_only_where_values_are_hidden():
     lower, upper = np.where(np.isnan(X), -np.inf, X), np.where(np.isnan(X), -0.5, X)
     assert kinds(hs.IntervalData(lower, upper), None) == set()
     assert kinds(X, hs.DetectionLimits(lower=np.full(X.shape, -0.5))) == set()
+
+
+def told_below(limit, n=200):
+    x = np.random.default_rng(0).normal(size=(n, 1))
+    low = x < limit
+    return hs.IntervalData(np.where(low, -np.inf, x), np.where(low, limit, x), ["Pb"])
+
+
+def test_cells_that_state_other_limits_than_the_rule_are_told():
+    data = told_below(0.8)
+    found = hs.diagnose(data, hs.rules({"Pb": ">=0.1"}), simulations=19)
+    mark = next(m for m in found.mechanism if m.kind == "other limits")
+    hidden = int((~data.seen).sum())
+    assert (mark.column, mark.level) == ("Pb", "look")
+    assert mark.text.startswith(f"{hidden} cells say <0.8, but the rule says >=0.1.")
+    assert "own interval goes first" in mark.text
+    titles = {f.title for f in found.findings}
+    assert "Cells state other limits than the rule" in titles
+    assert "Hidden as stated" not in titles
+    # The same limit is no other, and neither is one on a side of which the cells do not speak.
+    for rule in (">=0.8", "<=9"):
+        assert "other limits" not in kinds(data, hs.rules({"Pb": rule}))
+
+
+def test_limits_by_row_are_compared_row_by_row():
+    rng = np.random.default_rng(0)
+    x, limits = rng.normal(size=(200, 1)), rng.choice([-0.5, 0.0], size=(200, 1))
+    low = x < limits
+    data = hs.IntervalData(np.where(low, -np.inf, x), np.where(low, limits, x))
+    assert "other limits" not in kinds(data, hs.DetectionLimits(lower=limits))
+    other = np.where(np.arange(200)[:, None] % 2, limits, limits - 0.25)
+    marks = hs.diagnose(data, hs.DetectionLimits(lower=other), simulations=19).mechanism
+    mark = next(m for m in marks if m.kind == "other limits")
+    count = low[::2].sum()
+    assert mark.text.startswith(
+        f"{count} cells say <-0.5 to <0, but the rule says >=-0.75 to >=-0.25."
+    )

@@ -98,6 +98,63 @@ def test_rows_that_contradict_through_seen_values_are_named():
         rule.check(np.array([[np.nan, np.nan]]), names)
 
 
+NAMES = ("hours", "kids", "wage")
+
+
+def _contradiction(rule, X, names=NAMES):
+    with pytest.raises(hs.ContradictionError) as caught:
+        rule.for_columns(names).check(np.array(X, dtype=float), names)
+    return str(caught.value)
+
+
+def test_contradictions_are_told_in_the_words_of_the_rule():
+    rule = hs.rules("wage: hours - 2*kids >= 30")
+    assert _contradiction(rule, [[40, 1, 5], [33.88, 2, 6], [10, 0, 7]]) == (
+        "row 1, column wage: the value is seen, but hours - 2*kids is 29.88, and it is shown only where "
+        "that is at least 30 (2 such rows). Correct the rule, or the row."
+    )
+    assert _contradiction(rule, [[40, 1, np.nan]]) == (
+        "row 0, column wage: the value is hidden, but hours - 2*kids is 38, and it is hidden only where "
+        "that is below 30 (1 such rows). Correct the rule, or the row, or state that such cells are "
+        "missing at random."
+    )
+    rule = hs.rules("wage: hours + 0.12345678*kids <= 30")
+    assert "hours + 0.123457*kids is 31, and it is shown only where that is at most 30 (" in (
+        _contradiction(rule, [[31, 0, 5]])
+    )
+    assert "and it is hidden only where that is above 30 (" in _contradiction(
+        rule, [[3, 0, np.nan]]
+    )
+
+
+def test_contradictions_of_columns_without_a_threshold():
+    rule = hs.LinearThreshold(np.zeros((2, 2)), [1.0, -1.0])
+    names = ("a", "b")
+    assert "hidden, but the rule never hides this" in _contradiction(rule, [[np.nan] * 2], names)
+    assert "seen, but the rule never shows this" in _contradiction(rule, [[1, 2]], names)
+
+
+def test_digits_tell_a_value_from_its_limit():
+    rule = hs.rules("wage: hours >= 30")
+    assert "hours is 29.999999, and" in _contradiction(rule, [[30 - 1e-6, 0, 1]])
+    # Without the sign that turning the inequality round gives to zero.
+    rule = hs.rules("wage: hours >= 0")
+    assert "is -1, and it is shown only where that is at least 0 (" in _contradiction(
+        rule, [[-1, 0, 1]]
+    )
+
+
+def test_long_sums_and_odd_names_in_contradictions():
+    names = tuple(f"column {k}" for k in range(9))
+    V = np.zeros((9, 9))
+    V[8] = -np.arange(1, 10)
+    message = _contradiction(hs.LinearThreshold(V, -1.0 * (np.arange(9) == 8)), [[0.0] * 9], names)
+    assert (
+        'but "column 0" + 2*"column 1" + 3*"column 2" + 4*"column 3" + … (9 columns) is 0, and it is '
+        "shown only where that is at least 1 (" in message
+    )
+
+
 def test_cells_missing_at_random_are_not_held_against_the_threshold():
     rule = hs.LinearThreshold([[0, 0], [1, 0]], [0, 0.5])
     X = np.array([[0.4, np.nan], [np.nan, np.nan], [0.7, np.nan]])

@@ -65,6 +65,38 @@ def logs(complete):
 
 
 @pytest.fixture(scope="session")
+def incomes():
+    """Incomes whose cells say their own limit, and wages that are hidden by other columns."""
+    rng = np.random.default_rng(2)
+    R = [[1.0, 0.5, 0.3], [0.5, 1.0, 0.4], [0.3, 0.4, 1.0]]
+    Z = rng.multivariate_normal(np.zeros(3), R, 300)
+    income, wage, hours = (
+        np.exp(11.0 + 0.6 * Z[:, 0]),
+        np.exp(3.0 + 0.4 * Z[:, 1]),
+        35 + 8 * Z[:, 2],
+    )
+    lower = np.stack([income, wage, hours], axis=1)
+    upper = lower.copy()
+    top = income > 150_000
+    lower[top, 0], upper[top, 0] = 150_000, np.inf
+    lower[hours < 30, 1], upper[hours < 30, 1] = -np.inf, np.inf
+    data = hs.IntervalData(lower, upper, ["income", "wage", "hours"])
+    rule = hs.rules({"wage": "hours >= 30"})
+    return quietly(data, rule, transforms={"income": "log", "wage": "log"})
+
+
+@pytest.fixture(scope="session")
+def same_scale(logs):
+    """Every column on the scale of logarithms."""
+    return quietly(
+        logs.source.original.values,
+        hs.DetectionLimits(lower=[3.0, 2.0, 10.0]),
+        names=["lead", "zinc", "copper"],
+        transforms="log",
+    )
+
+
+@pytest.fixture(scope="session")
 def intervals(complete):
     """Cells of every kind."""
     lower, upper = complete.copy(), complete.copy()

@@ -23,10 +23,24 @@ FLAGS = [
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None, reason="the browser tests need Chromium: apt install chromium"
 )
-PAGES = ("lab", "logs", "hostile", "intervals", "neither", "one column")
+PAGES = ("lab", "logs", "hostile", "intervals", "incomes", "neither", "one column")
 WIDTHS = """() => {
   const page = document.scrollingElement, figures = [...document.querySelectorAll('.plot .main-svg')];
   return [page.scrollWidth, page.clientWidth, figures.map(f => f.getBoundingClientRect().right)];
+}"""
+# Points of the curve of a column that lie under a text of a hidden share, and how many texts there are.
+ON_CURVE = """() => {
+  const plot = document.getElementById("column-plot"), outer = plot.getBoundingClientRect();
+  const { xaxis, yaxis } = plot._fullLayout, curve = plot.data[plot.data.length - 1];
+  const boxes = [...plot.querySelectorAll(".annotation-text-g")]
+    .filter(g => g.textContent.includes("%")).map(g => g.getBoundingClientRect());
+  let many = 0;
+  curve.x.forEach((x, k) => {
+    const left = outer.left + xaxis._offset + xaxis.l2p(x);
+    const top = outer.top + yaxis._offset + yaxis.l2p(curve.y[k]);
+    many += boxes.some(b => left > b.left && left < b.right && top > b.top && top < b.bottom);
+  });
+  return [many, boxes.length];
 }"""
 INK = {"light": "rgb(28, 33, 38)", "dark": "rgb(230, 232, 235)"}
 # Where a point of the data lies in the window.
@@ -46,10 +60,11 @@ def browser():
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory, lab, logs, hostile, intervals, odd):
+def address(tmp_path_factory, lab, logs, hostile, intervals, incomes, same_scale, odd):
     """Write the page of a fit, once, and say where it is."""
     folder = tmp_path_factory.mktemp("pages")
     fits = {"lab": lab, "logs": logs, "hostile": hostile, "intervals": intervals}
+    fits |= {"incomes": incomes, "same scale": same_scale}
 
     def written(name):
         path = folder / f"{name.replace(' ', '-')}.html"
@@ -223,6 +238,77 @@ def test_bars_traces_and_errors_tell_their_numbers(visit, plain):
     assert "step 1:" in one.hover("trace-plot", trace["x"][0], trace["y"][0])
     shares = one.page.evaluate("document.getElementById('sampling-plot').data[0]")
     assert "%" in one.hover("sampling-plot", shares["x"][0], shares["y"][0])
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+@pytest.mark.parametrize("name", ["both sides", "lab"])
+def test_the_hidden_share_is_not_on_the_curve(visit, name, width):
+    one = visit(name)
+    one.widen(width)
+    for k in range(3):
+        one.page.select_option("#column", str(k))
+        on_curve, texts = one.page.evaluate(ON_CURVE)
+        assert texts > 0
+        assert on_curve == 0
+        ends = one.page.locator("#column-plot .annotation-text-g").evaluate_all(
+            "all => all.map(g => g.getBoundingClientRect().right)"
+        )
+        assert max(ends) <= width
+
+
+def test_captions_follow_the_column(visit):
+    page = visit("incomes").page
+
+    def shown(key):
+        return page.locator(f"#{key}-caption").inner_text()
+
+    page.select_option("#column", "0")
+    assert "Hatched" in shown("column")
+    page.select_option("#column", "1")
+    assert "Hatched" not in shown("column")
+    assert "limits" not in shown("column")
+    page.select_option("#pair-x", "0")
+    page.select_option("#pair-y", "1")
+    assert "Triangles" in shown("pair")
+    assert "ties it to other columns" in shown("pair")
+    page.select_option("#pair-x", "2")
+    assert "Triangles" not in shown("pair")
+    page.select_option("#pair-y", "0")
+    assert "Marks at the edge" not in shown("pair")
+
+
+@pytest.mark.parametrize(("i", "j"), [(0, 1), (1, 0)])
+def test_the_naive_ellipse_fits_the_dots(visit, incomes, i, j):
+    page = visit("incomes").page
+    page.select_option("#pair-x", str(i))
+    page.select_option("#pair-y", str(j))
+    traces = page.evaluate("document.getElementById('pair-plot').data")
+    (line,) = [t for t in traces if t.get("name") == "seen only, 95 %"]
+    X = np.log(incomes.source.original.values[:, :2])
+    both = X[~np.isnan(X).any(axis=1)][:, [i, j]]
+    points = np.stack([line["x"], line["y"]], axis=1) - both.mean(axis=0)
+    distance = np.einsum("ni,ij,nj->n", points, np.linalg.inv(np.cov(both.T, ddof=0)), points)
+    # Means are kept to a hundredth of a deviation, of 2.4 from the middle; 5.99 is chi-square's.
+    assert distance == pytest.approx(5.99, rel=0.03)
+
+
+def test_numbers_read_plainly(visit):
+    page = visit("incomes").page
+    page.select_option("#column", "0")
+    assert "limit 150000" in page.text_content("#column-plot .infolayer")
+    names = page.locator("#trace-plot .legendtext").all_text_contents()
+    assert names == ["log(income)", "log(wage)", "hours"]
+    looks = page.evaluate(
+        "document.getElementById('trace-plot').data.map(t => t.line.color + t.line.dash)"
+    )
+    assert len(set(looks)) == 3
+
+
+def test_a_common_scale_leaves_bare_names_on_the_axes(visit):
+    page = visit("same scale").page
+    for plot, tick in (("recovered", "ytick"), ("naive", "xtick"), ("sampling", "xtick")):
+        texts = page.locator(f"#{plot}-plot .{tick} text").all_text_contents()
+        assert texts == ["lead", "zinc", "copper"], plot
 
 
 def test_transformed_columns_have_ticks_in_original_units(visit):

@@ -10,6 +10,8 @@ import halfseen as hs
 from halfseen.report import content as content_module
 from halfseen.report import report_content
 from halfseen.report.ticks import ticks_in_units
+from halfseen.solvers.result import Note, Status
+from halfseen.solvers.summary import monte_carlo_share
 from tests.report.conftest import quietly
 
 ODD = [
@@ -32,6 +34,21 @@ def test_naive_numbers_are_those_of_the_seen_cells(plain):
         np.corrcoef(both[:, 0], both[:, 2])[0, 1], rel=1e-4
     )
     assert content["pairs"]["together"][1] == len(both)
+
+
+def test_the_naive_ellipse_is_that_of_the_rows_with_both(odd):
+    fit = odd["thresholds"]
+    content = report_content(fit)
+    X = fit.source.X.values
+    for k, (i, j) in enumerate(((0, 1), (0, 2), (1, 2))):
+        both = X[~np.isnan(X[:, [i, j]]).any(axis=1)][:, [i, j]]
+        mean, deviation = both.mean(axis=0), both.std(axis=0)
+        found = content["pairs"]["ellipses"][k]
+        # Means are kept to a hundredth of the deviation, deviations to three digits.
+        assert found[::2] == pytest.approx(mean, abs=0.01 * deviation.max())
+        assert found[1::2] == pytest.approx(deviation, rel=5e-3)
+    # Column 1 is hidden where column 0 is large: in the rows with both, column 0 is smaller.
+    assert abs(content["pairs"]["ellipses"][0][0] - np.nanmean(X[:, 0])) > 0.1
 
 
 def test_recovered_numbers_are_those_of_the_fit(plain):
@@ -83,6 +100,38 @@ def test_original_units_come_back_from_the_modelled_scale(logs):
     assert "original" not in copper
     positions, texts = lead["ticks"]
     assert np.log([float(t) for t in texts]) == pytest.approx(positions, rel=1e-12)
+
+
+def test_means_and_high_quantiles_in_original_units(logs):
+    found = logs.original_scale(0.95, (0.95,), labels=False)
+    X = logs.source.original.values
+    for j, column in enumerate(report_content(logs)["columns"]):
+        units = column["units"]
+        assert units["mean"] == pytest.approx(found.mean[j], rel=1e-9)
+        ends = [found.mean_lower[j], found.mean_upper[j]]
+        assert units["mean_interval"] == pytest.approx(ends, rel=1e-9)
+        assert units["high"] == pytest.approx(found.quantiles[j, 0], rel=1e-9)
+        ends = [found.quantiles_lower[j, 0], found.quantiles_upper[j, 0]]
+        assert units["high_interval"] == pytest.approx(ends, rel=1e-9)
+        assert units["naive"] == pytest.approx(np.nanmean(X[:, j]), rel=1e-9)
+        half = np.where(np.isnan(X[:, j]), 0.5 * np.array([3.0, 2.0, 10.0])[j], X[:, j])
+        assert units["substituted"] == pytest.approx(half.mean(), rel=1e-9)
+
+
+def test_without_a_transformation_there_are_no_other_units(plain, odd):
+    assert all(column["units"] is None for column in report_content(plain)["columns"])
+    assert report_content(plain)["scale"] is None
+    assert report_content(odd["no errors"])["columns"][0]["units"] is None
+
+
+def test_a_scale_of_all_columns_is_said_once(same_scale, logs):
+    content = report_content(same_scale)
+    assert content["scale"] == "log"
+    assert [c["short"] for c in content["columns"]] == ["lead", "zinc", "copper"]
+    assert content["columns"][0]["label"] == "log(lead)"
+    mixed = report_content(logs)
+    assert mixed["scale"] is None
+    assert [c["short"] for c in mixed["columns"]] == ["log(lead)", "log10(zinc)", "copper"]
 
 
 def areas(h):
@@ -162,6 +211,62 @@ def test_every_kind_of_cell_is_told_apart(intervals, complete):
     )
 
 
+def test_cells_that_a_linear_rule_hides_are_not_anywhere(incomes):
+    income, wage, _ = report_content(incomes)["columns"]
+    hidden = int((~incomes.source.X.seen[:, 1]).sum())
+    assert wage["kinds"] == {"where the rule and other columns allow": hidden}
+    assert set(wage["cells"]["kind"]) == {"s", "t"}
+    assert set(income["kinds"]) == {"above a limit"}
+    assert wage["not_drawn"] == hidden
+
+
+def test_cells_missing_at_random_are_anywhere_beside_a_linear_rule(complete):
+    rule = hs.LinearThreshold([[0, 0, 0], [1, 0, 0], [0, 0, 0]], [0, 2.0, 0])
+    X = np.where(rule.seen(complete, 0), complete, np.nan)
+    blank = np.zeros(X.shape, dtype=bool)
+    blank[:30, 2] = True
+    X[blank] = np.nan
+    columns = report_content(quietly(X, rule, missing_at_random=blank))["columns"]
+    assert columns[2]["kinds"] == {"anywhere": 30}
+    assert list(columns[1]["kinds"]) == ["where the rule and other columns allow"]
+
+
+def rule_text(fit):
+    (found,) = [a for a in report_content(fit)["assumptions"] if a["title"] == "The rule"]
+    return found["text"], found["code"]
+
+
+def test_the_rule_is_written_as_it_was_given(incomes, logs, lab, intervals, odd):
+    text, code = rule_text(incomes)
+    own = int((np.isfinite(incomes.source.X.lower) & ~incomes.source.X.seen).sum())
+    assert text.startswith(f"{own} cells say their own limits")
+    assert code == "rules({'wage': 'hours >= 30'})"
+    assert rule_text(logs)[1] == "DetectionLimits(lower=[3.0, 2.0, 10.0])"
+    text, code = rule_text(lab)
+    assert "array of shape (300, 3)" in code
+    assert "listed under “Column by column”" in text
+    text, code = rule_text(intervals)
+    assert code is None
+    assert "cells say their own limits" in text
+    assert "Blank cells are believed to be missing at random" in text
+    assert rule_text(odd["all seen"]) == ("No rule was given.", None)
+    assert "Rows are shown if" in rule_text(odd["whole rows"])[0]
+    assert "does not hold" in rule_text(odd["no table"])[0]
+    code = rule_text(odd["probability"])[1]
+    assert " at 0x" not in code
+    assert len(code) <= 500
+
+
+def test_notes_do_not_repeat_the_status(odd, plain):
+    fit = odd["thresholds"]
+    assert "" in [note.text for note in fit.notes]
+    assert fit.status.value not in report_content(fit)["status"]["notes"]
+    worse = (Note(Status.NOT_CONVERGED, "Too few."), Note(Status.NO_GLOBAL_GUARANTEE, ""))
+    found = report_content(dataclasses.replace(plain, notes=worse))["status"]
+    # What the status does not say is kept.
+    assert found["notes"] == ["Too few.", Status.NO_GLOBAL_GUARANTEE.value]
+
+
 def test_rows_keep_their_labels(intervals):
     assert report_content(intervals)["drawn_rows"][5] == "site 5"
 
@@ -213,6 +318,8 @@ def test_monte_carlo_errors_that_are_not_finite(plain):
     share = errors.mean / plain.uncertainty.mean
     # Three digits are kept.
     assert known["mean"] == pytest.approx(share, rel=5e-3)
+    assert known["most"] == pytest.approx(monte_carlo_share(plain), rel=1e-3)
+    assert known["sweeps"] == plain.history["sweeps"]
 
 
 def test_the_trace_is_in_standard_errors_from_the_end(plain):
@@ -220,6 +327,7 @@ def test_the_trace_is_in_standard_errors_from_the_end(plain):
     whole = plain.history["trace"]
     moved = (whole - plain.gaussian.mean) / plain.uncertainty.mean
     assert trace["all_steps"] == len(whole)
+    assert (trace["chains"], 2 * len(whole)) == (1, trace["sweeps"])
     # Four digits are kept.
     assert pytest.approx(moved, rel=1e-3, abs=1e-12) == np.array(trace["columns"]).T
 
@@ -257,7 +365,8 @@ def test_rows_and_columns_are_capped_and_spread_evenly():
 
 def test_the_call_says_rule_method_seed_and_scales(logs, odd, plain):
     assert report_content(plain)["call"] == (
-        'fit = hs.fit(X, hs.DetectionLimits(lower=[1.5, 0.5, 2.5]), method="full", random_state=0)'
+        'fit = hs.fit(X, hs.DetectionLimits(lower=[1.5, 0.5, 2.5]), method="full", '
+        'names=["lead", "zinc", "copper"], random_state=0)'
     )
     assert 'transforms={"lead": "log", "zinc": "log10"}' in report_content(logs)["call"]
     assert "lower=[3.0, 2.0, 10.0]" in report_content(logs)["call"]

@@ -12,7 +12,8 @@ import pytest
 
 import halfseen as hs
 from halfseen.report import page, report_content, write_report
-from halfseen.report.tables import places_for, show
+from halfseen.report.tables import places_for, readable, show
+from halfseen.report.words import signed
 from tests.report.conftest import HOSTILE
 from tests.report.test_content import ODD
 
@@ -195,6 +196,81 @@ def test_original_units_stand_beside_the_modelled_scale(logs):
     assert "In original units" in text
     assert "log: geometric mean" in text
     assert "log10(zinc)" in text
+    assert "not transformed" in text
+    found = logs.original_scale(0.95, (0.95,), labels=False)
+    table = text[text.index("In original units") : text.index("Column by column", 2000)]
+    assert "95th percentile" in table
+    for j in range(3):
+        for value in (found.mean[j], found.quantiles[j, 0]):
+            # The error leaves at least two digits of each.
+            assert f"{value:.2g}" in table, (j, value)
+
+
+def caption(fit, key):
+    text = page.page_of(report_content(fit), "/* drawing */")
+    return re.sub(r"<.*?>", "", re.search(rf'id="{key}-caption">(.*?)</figcaption>', text)[1])
+
+
+def test_captions_say_what_is_drawn_and_no_more(plain, odd, incomes, intervals, lab):
+    assert "Hatched" in caption(plain, "column")
+    assert "Dashed lines: limits" in caption(plain, "column")
+    assert "Shaded" not in caption(plain, "column")
+    assert "Shaded" in caption(lab, "column")
+    for word in ("Hatched", "limits"):
+        assert word not in caption(odd["all seen"], "column")
+    nothing, either = "nothing is known", "either side"
+    tied = "ties it to other columns"
+    for fit, told in (
+        (plain, ()),
+        (odd["both sides"], (either,)),
+        (incomes, (tied,)),
+        (intervals, (nothing,)),
+    ):
+        text = caption(fit, "pair")
+        assert [w for w in (nothing, either, tied) if w in text] == list(told)
+        assert ("Marks at the edge" in text) == bool(told)
+        assert "ellipse of the rows in which both are seen, from their own means" in text
+
+
+def test_sampling_adds_what_the_summary_says(plain, odd):
+    for fit in (plain, odd["both sides"]):
+        said = re.search(
+            r"at\s+most\s+(\S+)\s+%\s+of\s+a\s+standard\s+error.*?\((\d+)\s+sweeps\)",
+            fit.summary(),
+            re.DOTALL,
+        )
+        text = " ".join(read(fit).texts)
+        share, sweeps = said.groups()
+        assert f"Sampling adds at most {share} % of a standard error to any estimate" in text
+        assert f"({sweeps} sweeps)" in text
+        assert f"Means over {len(fit.history['trace'])} steps of two sweeps" in text
+
+
+def test_two_chains_have_an_average(plain, odd):
+    assert odd["both sides"].history["chains"] == 2
+    text = " ".join(read(odd["both sides"]).texts)
+    assert "the estimate is the average of both" in text
+    assert "where it ended" not in text
+    assert "average of both" not in " ".join(read(plain).texts)
+
+
+def test_a_limit_of_thousands_reads_as_a_number(incomes):
+    text = " ".join(read(incomes).texts)
+    assert "150000" in text
+    assert "e+0" not in text
+
+
+def test_the_rule_is_on_the_page_as_text(incomes):
+    page_text = page.page_of(report_content(incomes), "/* drawing */")
+    assert (
+        "<pre><code>rules({&#x27;wage&#x27;: &#x27;hours &gt;= 30&#x27;})</code></pre>" in page_text
+    )
+
+
+def test_the_common_scale_is_in_the_captions(same_scale):
+    for key in ("correlation", "sampling", "trace"):
+        assert caption(same_scale, key).count("All columns are on the log scale.") == 1
+    assert "lead ~ zinc" in "".join(read(same_scale).texts)
 
 
 def test_a_path_that_cannot_be_written_is_a_sentence(plain, tmp_path):
@@ -249,6 +325,25 @@ def test_text_can_be_read_on_its_background(dark):
 )
 def test_numbers_as_people_read_them(value, places, text):
     assert show(value, places) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (150000.0, "150000"), (1234567.0, "1234567"), (149999.99999999997, "150000"), (0.05, "0.05"),
+        (123456.7891, "123457"), (-2.5, "−2.5"), (-0.0, "0"), (0.00001234, "0.00001234"),
+        (2.5e6, "2500000"), (1e9, "1e+09"), (1e-9, "1e−09"),
+    ],
+)  # fmt: skip
+def test_numbers_have_no_exponent_where_none_is_needed(value, text):
+    assert readable(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(-0.001, "0.00"), (0.001, "0.00"), (-0.006, "−0.01"), (0.5, "+0.50")]
+)
+def test_zero_has_no_sign(value, text):
+    assert signed(value) == text
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,66 @@ def test_the_ellipse_holds_ninety_five_percent(plain):
     assert distance == pytest.approx(chi2.ppf(0.95, 2), rel=1e-3)
 
 
+@pytest.mark.parametrize(("i", "j"), [(0, 1), (1, 0), (2, 1)])
+def test_the_naive_ellipse_fits_the_dots(odd, i, j):
+    fit = odd["thresholds"]
+    ax = Plots(fit).pair(i, j)
+    (line,) = [x for x in ax.lines if x.get_label().startswith("seen only")]
+    X = fit.source.X.values[:, [i, j]]
+    both = X[~np.isnan(X).any(axis=1)]
+    points = np.stack(line.get_data(), axis=1) - both.mean(axis=0)
+    inverse = np.linalg.inv(np.cov(both.T, ddof=0))
+    distance = np.einsum("ni,ij,nj->n", points, inverse, points)
+    # Means are kept to a hundredth of a deviation, of 2.4 from the middle; the rest to three digits.
+    assert distance == pytest.approx(chi2.ppf(0.95, 2), rel=0.03)
+
+
+def test_lines_of_the_trace_are_told_apart(plain, hostile):
+    ax = Plots(plain).trace()
+    names = [text.get_text().strip("\u200b") for text in ax.get_legend().get_texts()]
+    assert names == ["lead", "zinc", "copper"]
+    looks = {(line.get_color(), line.get_linestyle()) for line in ax.lines}
+    assert len(looks) == 3
+    odd_names = dataclasses.replace(plain, names=("_a", "$b$", "c"))
+    assert len(Plots(odd_names).trace().get_legend().get_texts()) == 3
+    ax = Plots(hostile).trace()
+    assert len({(line.get_color(), line.get_linestyle()) for line in ax.lines}) == 9
+    many = Plots(plain)
+    for found in (many._content, many._content["trace"]):
+        found["columns"] *= 5
+    # Fifteen are too many for a legend.
+    assert many.trace().get_legend() is None
+
+
+def test_two_chains_are_named(odd, plain):
+    ax = Plots(odd["both sides"]).trace()
+    assert ax.get_xlabel() == "step of two sweeps, of the second of two chains"
+    assert ax.get_ylabel().endswith("from the estimate")
+    assert Plots(plain).trace().get_xlabel() == "step of two sweeps"
+
+
+@pytest.mark.parametrize("name", ["both sides", "probability", "one column", "plain", "lab"])
+def test_the_hidden_share_is_not_on_the_curve(odd, plain, lab, name):
+    figures = Plots({"plain": plain, "lab": lab}.get(name) or odd[name])
+    for k in range(len(figures.fit.names)):
+        ax = figures.marginal(k)
+        ax.figure.canvas.draw()
+        (curve,) = [x for x in ax.lines if x.get_label() == "recovered density"]
+        x, y = ax.transData.transform(np.stack(curve.get_data(), axis=1)).T
+        for text in ax.texts:
+            box = text.get_window_extent()
+            inside = (x > box.x0) & (x < box.x1) & (y > box.y0) & (y < box.y1)
+            assert not inside.any()
+            assert box.y1 <= ax.get_window_extent().y1
+        plt.close(ax.figure)
+
+
+def test_a_common_scale_stands_beside_the_colours_alone(same_scale):
+    ax = Plots(same_scale).correlation()
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["lead", "zinc", "copper"]
+    assert ax.images[0].colorbar.ax.get_ylabel().endswith("on the log scale")
+
+
 def test_hidden_cells_stand_at_their_limits(plain):
     ax = Plots(plain).pair(0, 1)
     X = plain.source.X.values

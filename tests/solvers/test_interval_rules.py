@@ -29,8 +29,13 @@ def _close(a, b):
 def test_not_detected_and_blank_cells_are_hidden_by_the_rule():
     X, hidden = _table()
     reference = hs.fit(X, RULE, random_state=0)
+    with pytest.warns(
+        hs.AssumptionWarning, match=r"taken to be hidden by the rule, in column x0 \(\d+\)"
+    ):
+        hs.fit(_intervals(X), RULE, random_state=0)
+    nobody = np.zeros(X.shape, dtype=bool)
     for data in (_intervals(X, not_detected=hidden), _intervals(X)):
-        fit = hs.fit(data, RULE, random_state=0)
+        fit = hs.fit(data, RULE, missing_at_random=nobody, random_state=0)
         assert _close(fit, reference)
         assert (fit.impute()[hidden] < np.broadcast_to([-0.3, -0.5], X.shape)[hidden]).all()
 
@@ -64,6 +69,82 @@ def test_a_cell_with_its_own_interval_keeps_it():
     assert _close(fit, hs.fit(X, RULE, random_state=0))
 
 
+def test_told_cells_above_and_between_keep_both_ends():
+    X = TRUTH.sample(400, np.random.default_rng(3))
+    lower, upper = X.copy(), X.copy()
+    above, between = X[:, 0] > 0.8, np.abs(X[:, 1]) < 0.4
+    lower[above, 0], upper[above, 0] = 0.8, np.inf
+    lower[between, 1], upper[between, 1] = -0.4, 0.4
+    low = X[:, 1] < -1.0
+    lower[low, 1], upper[low, 1] = -np.inf, -1.0
+    reference = hs.fit(hs.IntervalData(lower, upper), random_state=0)
+    upper[low, 1] = np.inf
+    lost = np.zeros(X.shape, dtype=bool)
+    lost[low, 1] = True
+    data = hs.IntervalData(lower, upper, not_detected=lost)
+    fit = hs.fit(data, hs.DetectionLimits(lower=[np.nan, -1.0]), random_state=0)
+    assert _close(fit, reference)
+    filled = fit.impute()
+    assert (filled[above, 0] >= 0.8).all()
+    assert (np.abs(filled[between, 1]) <= 0.4).all()
+
+
+def test_not_detected_means_below():
+    X = TRUTH.sample(300, np.random.default_rng(4))
+    low, high = X[:, :1] < -0.8, X[:, :1] > 1.0
+    hidden = low | high
+    lower, upper = np.where(hidden, -np.inf, X[:, :1]), np.where(hidden, np.inf, X[:, :1])
+    lower[high], upper[high] = 1.0, np.inf
+    data = hs.IntervalData(lower, upper, ["a"], not_detected=low)
+    fit = hs.fit(data, hs.DetectionLimits(lower=-0.8, upper=1.0), random_state=0)
+    filled = fit.impute()
+    assert (filled[low] < -0.8).all()
+    assert (filled[high] > 1.0).all()
+    with pytest.raises(hs.InputError, match=r"column a: .*not detected, but not at which limit"):
+        hs.fit(data, hs.DetectionLimits(upper=1.0))
+
+
+def test_next_to_nothing_is_a_value():
+    y = np.round(np.exp(np.random.default_rng(0).normal(size=(200, 1))), 2)
+    upper = y.copy()
+    upper[:40] = np.nextafter(upper[:40], np.inf)
+    data = hs.IntervalData(y, upper)
+    for transform in ("none", "log"):
+        fit = hs.fit(data, transforms=transform, random_state=0)
+        reference = hs.fit(y, transforms=transform, random_state=0)
+        np.testing.assert_allclose(fit.gaussian.mean, reference.gaussian.mean, rtol=1e-12)
+        np.testing.assert_allclose(fit.impute(), y, rtol=1e-12)
+        assert np.isfinite(fit.log_likelihood.value)
+
+
+def test_clipped_values_lie_beyond_their_limits():
+    X = np.clip(TRUTH.sample(800, np.random.default_rng(5)), -0.7, 0.9)
+    rule = hs.DetectionLimits(lower=-0.7, upper=0.9)
+    data = hs.IntervalData(X, X).saturated(rule)
+    assert (data.lower[X == 0.9] == 0.9).all()
+    assert np.isposinf(data.upper[X == 0.9]).all()
+    assert np.isneginf(data.lower[X == -0.7]).all()
+    fit = hs.fit(data, random_state=0)
+    assert (np.abs(fit.gaussian.mean - TRUTH.mean) < 4.5 * fit.uncertainty.mean).all()
+    by_row = hs.DetectionLimits(upper=np.full(X.shape, 0.9))
+    assert (hs.IntervalData(X, X).saturated(by_row).seen == (X < 0.9)).all()
+    with pytest.raises(hs.InputError, match="needs a rule by column"):
+        hs.IntervalData(X, X).saturated(hs.SelfSelection())
+    with pytest.raises(hs.InputError, match="column x0: saturated needs a lower and an upper"):
+        hs.IntervalData(X, X).saturated(hs.SelfCensoring(hs.at_most(0) | hs.at_least(0.5)))
+
+
+def test_a_limit_out_of_this_world_is_harmless():
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(300, 2))
+    Z[:, 1] += Z[:, 0]
+    Y = np.where(Z < 0, np.nan, Z)
+    reference = hs.fit(Y, hs.DetectionLimits(lower=0), random_state=0)
+    for upper in (10.0, 1e20, 1e100):
+        fit = hs.fit(Y, hs.DetectionLimits(lower=0, upper=upper), random_state=0)
+        assert _close(fit, reference)
+
+
 def test_linear_rules_go_with_intervals():
     rule = hs.LinearThreshold.heckman(1, [1.0, 0.0])
     X = hs.simulate(TRUTH, rule, 400, 0)
@@ -73,7 +154,7 @@ def test_linear_rules_go_with_intervals():
     broken = X.copy()
     broken[0] = [-3.0, 1.0]
     with pytest.raises(hs.ContradictionError, match="row 0, column x1"):
-        hs.fit(_intervals(broken), rule)
+        hs.fit(_intervals(broken), rule, missing_at_random=np.zeros(X.shape, dtype=bool))
 
 
 def test_what_needs_a_rule_says_so():

@@ -1,5 +1,7 @@
 """Fits of transformed columns: the same answer as by hand, and the way back."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -76,6 +78,107 @@ def test_a_mean_in_original_units_is_the_integral(logs):
     assert filled.mean() == pytest.approx(expected, abs=4 * 0.25 / np.sqrt(100 * filled.size))
     # With the control variate each cell is much closer than its draws alone would be, 0.025.
     assert filled.std() < 0.01
+
+
+@pytest.mark.parametrize("transform", ["log", "sqrt", "boxcox(0.5)"])
+def test_cells_alike_are_filled_alike_however_skewed(transform):
+    """One column: every hole has the same mean, and no noise of sampling."""
+    rng = np.random.default_rng(5)
+    X = np.exp(1.5 * rng.normal(size=(300, 1)))
+    X[:40] = np.nan
+    lost = np.zeros(X.shape, dtype=bool)
+    lost[:20] = True
+    X[20:40] = np.nan
+    X[40:][X[40:] > 4.0] = np.nan
+    fit = hs.fit(
+        X,
+        hs.DetectionLimits(upper=4.0),
+        transforms=transform,
+        missing_at_random=lost,
+        random_state=0,
+    )
+    filled = fit.impute()
+    for cells in (lost, np.isnan(X) & ~lost):
+        np.testing.assert_allclose(filled[cells], filled[cells][0], rtol=1e-10)
+    found = fit.original_scale()
+    assert filled[lost][0] == pytest.approx(found.mean[0], rel=1e-6)
+
+
+def test_means_of_holes_on_two_sides_lie_in_the_likeliest_piece():
+    rng = np.random.default_rng(6)
+    X = np.exp(rng.normal(size=(2000, 1)))
+    rule = hs.DetectionLimits(lower=0.7, upper=5.0)
+    X = np.where(rule.seen(X), X, np.nan)
+    fit = hs.fit(X, rule, transforms="log", random_state=0)
+    filled = fit.impute()[np.isnan(X)]
+    assert ((filled < 0.7) | (filled > 5.0)).all()
+    mu, sigma = fit.gaussian.mean[0], fit.gaussian.standard_deviations[0]
+    from scipy.special import ndtr
+
+    a = (np.log(0.7) - mu) / sigma
+    # E[exp z | z < log 0.7], where most of the hidden mass is
+    below = np.exp(mu + sigma**2 / 2) * ndtr(a - sigma) / ndtr(a)
+    np.testing.assert_allclose(filled, below, rtol=1e-6)
+
+
+def test_every_table_is_read_as_when_it_was_fitted():
+    """The same rows, in whatever form, are filled in the same way."""
+    rng = np.random.default_rng(7)
+    X = np.exp(rng.normal(size=(150, 2)) @ [[1.0, 0.5], [0.0, 1.0]])
+    limits = np.array([0.8, 0.6])
+    hidden = limits > X
+    blanks = np.where(hidden, np.nan, X)
+    rule = hs.DetectionLimits(lower=limits)
+    nothing = np.where(hidden, -np.inf, X), np.where(hidden, np.inf, X)
+    tables = [
+        blanks,
+        hs.IntervalData(*nothing),
+        hs.IntervalData(*nothing, not_detected=hidden),
+        hs.IntervalData(np.where(hidden, -np.inf, X), np.where(hidden, limits, X)),
+    ]
+    for table in tables:
+        with warnings.catch_warnings():
+            # That blank cells are taken to be hidden.
+            warnings.simplefilter("ignore", hs.AssumptionWarning)
+            fit = hs.fit(table, rule, transforms="log", random_state=0)
+        own, again = fit.impute(), fit.impute(table)
+        assert (own[hidden] < np.broadcast_to(limits, X.shape)[hidden]).all()
+        np.testing.assert_allclose(again, own, rtol=1e-9)
+        np.testing.assert_allclose(fit.score_rows(table), fit.score_rows(), rtol=1e-6)
+        drawn = fit.draw_imputations(table, m=2, random_state=0)
+        assert (drawn[:, hidden] < np.broadcast_to(limits, X.shape)[hidden]).all()
+
+
+@pytest.mark.parametrize(
+    ("rule", "transform"),
+    [
+        (hs.DetectionLimits(lower=0.0), "log"),
+        (hs.SelfCensoring(hs.at_least(0.0)), "boxcox(0.5)"),
+        (hs.DetectionLimits(lower=-1.0), "sqrt"),
+        (hs.DetectionLimits(lower=np.r_[np.zeros(50), np.full(150, 0.6)][:, None]), "log"),
+        (hs.rules({"x0": ">0"}), "log10"),
+    ],
+)
+def test_a_rule_that_hides_where_a_scale_has_no_values_is_refused(rule, transform):
+    X = np.exp(np.random.default_rng(0).normal(size=(200, 1)))
+    X[X < 0.6] = np.nan
+    with pytest.raises(hs.InputError, match=r"column x0: the rule says that the hidden value lies"):
+        hs.fit(X, rule, transforms=transform)
+    fit = hs.fit(X, rule, transforms=transform, missing_at_random=np.isnan(X), random_state=0)
+    assert fit.status is hs.Status.CONVERGED
+
+
+def test_names_of_another_table_are_checked():
+    rng = np.random.default_rng(0)
+    data = hs.IntervalData(*2 * [np.exp(rng.normal(size=(50, 2)))], ["a", "b"])
+    fit = hs.fit(data, transforms={"a": "log"}, random_state=0)
+    other = hs.IntervalData(data.lower[:, ::-1], data.upper[:, ::-1], ["b", "a"])
+    with pytest.raises(hs.InputError, match="another order"):
+        fit.impute(other)
+    strange = hs.IntervalData(data.lower, data.upper, ["b", "c"])
+    with pytest.raises(hs.InputError, match="the fit has a column 'a' where X has 'b'"):
+        fit.impute(strange)
+    assert fit.impute(data.lower[:3]).shape == (3, 2)
 
 
 def test_contradictions_are_named_in_original_units(table):

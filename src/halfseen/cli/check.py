@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from halfseen.cli import options as o
-from halfseen.cli.fit import run_fit
+from halfseen.cli.fit import needs_a_look, run_fit
 from halfseen.cli.reading import Input, read_input
 from halfseen.cli.running import LOOK, guarded, in_options, print_json, say, warnings_as_lines
 from halfseen.diagnostics import diagnose
@@ -36,21 +36,27 @@ def check(
         given = read_input(table)
         if not as_json:
             say(f"{data}: {given.data.describe()}")
-        found = diagnose(
-            given.data,
-            given.rule,
-            fit=None if quick else _try_fit(given, seed),
-            missing_at_random=given.missing_at_random,
-            transforms=given.transforms,
-            simulations=simulations,
-            random_state=seed,
-            progress=True,
-        )
+        fit = None if quick else _try_fit(given, seed)
+        settings: dict[str, Any] = {
+            "simulations": simulations, "random_state": seed, "progress": True,
+        }  # fmt: skip
+        if fit is not None:
+            found = diagnose(fit, **settings)
+        else:
+            found = diagnose(
+                given.data,
+                given.rule,
+                missing_at_random=given.missing_at_random,
+                transforms=given.transforms,
+                **settings,
+            )
     if as_json:
         print_json(found.to_dict())
     else:
         typer.echo(in_options(str(found)))
-    if found.worst == "problem":
+    if fit is not None and needs_a_look(fit):
+        say(f"fit: {fit.status.value}")
+    if found.worst == "problem" or (fit is not None and needs_a_look(fit)):
         raise typer.Exit(LOOK)
 
 

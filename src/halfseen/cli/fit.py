@@ -44,6 +44,7 @@ def fit(
         given = read_input(table)
         if not as_json:
             say(f"{data}: {given.data.describe()}")
+        note_of_blanks(given)
         found = run_fit(given, method, covariance, seed)
         if report is not None:
             diagnosis = diagnose(found, random_state=seed, progress=True)
@@ -59,6 +60,16 @@ def fit(
         say(f"wrote {path}")
     if needs_a_look(found):
         raise typer.Exit(LOOK)
+
+
+def note_of_blanks(given: Input) -> None:
+    """Say how blank cells are read where no rule speaks of them."""
+    count = int(given.data.blank.sum())
+    if given.rule is None and count:
+        say(
+            f"note: no rule is stated, so {count} blank cells are taken to be missing at random. If "
+            "they are blank because of their values, state the rule with --seen or --limits."
+        )
 
 
 def as_text(found: Fit) -> str:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
-from typing import Annotated, Any
+from collections.abc import Iterator
+from typing import Annotated
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
 
 from halfseen.cli import options as o
-from halfseen.cli.fit import needs_a_look, run_fit
-from halfseen.cli.reading import read_input
+from halfseen.cli.fit import needs_a_look, note_of_blanks, run_fit
+from halfseen.cli.reading import Input, read_input
 from halfseen.cli.running import LOOK, check_writable, guarded, say, warnings_as_lines, write_text
 from halfseen.data.cells import print_cell
 from halfseen.errors import InputError
@@ -24,6 +24,12 @@ Draws = Annotated[
         min=0,
         help="Write so many completed tables, one below the other, for multiple imputation; "
         "otherwise one, with each hole at its mean.",
+    ),
+]
+Marks = Annotated[
+    bool,
+    typer.Option(
+        "--marks", help="Add a column lead_filled, 1 where a cell was filled, for each column."
     ),
 ]
 
@@ -37,55 +43,64 @@ def impute(
     method: o.Method = "auto",
     covariance: o.Structure = None,
     seed: o.Seed = 0,
+    marks: Marks = False,
     output: o.Output = None,
 ) -> None:
     """Fill the holes of a table, as CSV: each at its mean, or --draws for multiple imputation."""
     check_writable(output, "--output")
     with warnings_as_lines():
         given = read_input(table)
+        note_of_blanks(given)
         fit = run_fit(given, method, covariance, seed)
         if draws:
             tables = fit.draw_imputations(m=draws, random_state=seed)
         else:
             tables = np.asarray(fit.impute())[None]
-    read = given.data
-    text = "".join(
-        _lines(tables, read.names, read.labels, table.index or "label", bool(draws), table.decimal)
-    )
+    text = "".join(_lines(tables, given, table, numbered=bool(draws), marked=marks))
     if output is None:
         typer.echo(text, nl=False)
     else:
         write_text(output, text)
-        say(
-            f"wrote {output}: {len(tables)} x {len(read)} rows, {int((~read.seen).sum())} cells filled"
-        )
+        filled = int((~given.data.seen).sum())
+        say(f"wrote {output}: {len(tables)} x {len(given.data)} rows, {filled} cells filled")
     if needs_a_look(fit):
         raise typer.Exit(LOOK)
 
 
 def _lines(
-    tables: NDArray[np.float64],
-    names: Sequence[str],
-    labels: Sequence[str] | None,
-    label_name: str,
-    numbered: bool,
-    decimal: str,
+    tables: NDArray[np.float64], given: Input, wanted: o.Wanted, numbered: bool, marked: bool
 ) -> Iterator[str]:
-    """Write completed tables as CSV, numbered from 1 where there are several."""
-    head: list[Any] = [*(["imputation"] if numbered else []), *([label_name] if labels else [])]
-    clash = set(head) & set(names)
+    """Write completed tables as CSV, numbered from 1 where there are several.
+
+    Other columns of the file are carried along as they stand.
+    """
+    data = given.data
+    others = dict(given.texts or {})
+    if given.texts is None and data.labels is not None:
+        others = {wanted.index or "label": data.labels}
+    names = [*others, *(name for name in data.names if name not in others)]
+    marks = [f"{name}_filled" for name in data.names] if marked else []
+    added = [*(["imputation"] if numbered else []), *marks]
+    clash = set(added) & set(names)
     if clash:
         raise InputError(
-            f"the output needs a column {clash.pop()!r} of its own, but the table has one of that name. "
-            "Leave it out with --columns."
+            f"the output needs a column {clash.pop()!r} of its own, but the table has one of that name."
         )
+    place = {name: j for j, name in enumerate(data.names)}
     buffer = io.StringIO()
-    writer = csv.writer(buffer, delimiter=";" if decimal == "," else ",", lineterminator="\n")
-    writer.writerow([*head, *names])
+    comma = wanted.decimal == ","
+    writer = csv.writer(buffer, delimiter=";" if comma else ",", lineterminator="\n")
+    writer.writerow([*(["imputation"] if numbered else []), *names, *marks])
     for number, table in enumerate(tables, 1):
         for row, values in enumerate(table.tolist()):
-            before = [*([number] if numbered else []), *([labels[row]] if labels else [])]
-            writer.writerow([*before, *(print_cell(v, v, False, decimal=decimal) for v in values)])
+            cells = [
+                print_cell(values[place[n]], values[place[n]], False, decimal=wanted.decimal)
+                if n in place
+                else others[n][row]
+                for n in names
+            ]
+            flags = ["01"[int(hidden)] for hidden in ~data.seen[row]] if marked else []
+            writer.writerow([*([number] if numbered else []), *cells, *flags])
         yield buffer.getvalue()
         buffer.seek(0)
         buffer.truncate()

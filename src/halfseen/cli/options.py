@@ -75,6 +75,14 @@ Missing = Annotated[
     list[str] | None,
     typer.Option(help="One more word for missing, such as -999.", rich_help_panel=_READING),
 ]
+Companions = Annotated[
+    bool,
+    typer.Option(
+        "--companions/--no-companions",
+        help="Whether columns such as lead_flag or lead_lower speak of lead.",
+        rich_help_panel=_READING,
+    ),
+]
 UnreadableCells = Annotated[
     Unreadable,
     typer.Option(
@@ -104,6 +112,14 @@ BlankCells = Annotated[
         "--blank",
         help="Whether blank cells were hidden by the rule or are missing at random. auto: hidden, "
         "unless other cells of their column are marked as not detected.",
+        rich_help_panel=_RULE,
+    ),
+]
+Saturated = Annotated[
+    bool,
+    typer.Option(
+        "--saturated",
+        help="Values on a limit of the rule, or beyond it, stand for values beyond it.",
         rich_help_panel=_RULE,
     ),
 ]
@@ -153,6 +169,7 @@ class Wanted:
     seen: tuple[str, ...] = ()
     limits: Path | None = None
     blank: Blank = Blank.AUTO
+    saturated: bool = False
     log: bool = False
     transform: tuple[str, ...] = ()
     columns: str | None = None
@@ -164,12 +181,14 @@ class Wanted:
     not_detected: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     unreadable: Unreadable = Unreadable.REFUSE
+    companions: bool = True
 
 
 def _options(
     seen: Seen = None,
     limits: Limits = None,
     blank: BlankCells = Blank.AUTO,
+    saturated: Saturated = False,
     log: Log = False,
     transform: Transform = None,
     columns: Columns = None,
@@ -181,6 +200,7 @@ def _options(
     not_detected: NotDetected = None,
     missing: Missing = None,
     unreadable: UnreadableCells = Unreadable.REFUSE,
+    companions: Companions = True,
 ) -> None:
     """Options of a table, in the order in which help shows them."""
 

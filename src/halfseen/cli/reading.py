@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.cli.options import Blank, Wanted
+from halfseen.data.cells import CellFormat
+from halfseen.data.csv_records import read_records
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.limits import read_limits
 from halfseen.data.reading import read_csv, read_parquet
@@ -33,12 +36,18 @@ class Input:
     transforms: Any
     # Whether row k stands in line k + 2 of the file.
     one_line_each: bool
+    # All columns of the file as texts, in its order; None where they are not at hand.
+    texts: dict[str, tuple[str, ...]] | None
 
 
 def read_input(wanted: Wanted) -> Input:
     """Read the table, the rule and the scales."""
-    data = _table(wanted)
+    data, texts = _table(wanted)
     rule = read_rule(wanted, data)
+    if wanted.saturated:
+        if rule is None:
+            raise InputError("--saturated needs the limits, from --seen or --limits.")
+        data = data.saturated(rule)
     mask = None
     if wanted.blank is Blank.RANDOM:
         mask = data.blank
@@ -50,7 +59,7 @@ def read_input(wanted: Wanted) -> Input:
             )
         mask = np.zeros(data.shape, dtype=bool)
     scales = read_scales(wanted.log, wanted.transform, data.names)
-    return Input(data, rule, mask, scales, _one_line_each(wanted, len(data)))
+    return Input(data, rule, mask, scales, _one_line_each(wanted, len(data)), texts)
 
 
 def _one_line_each(wanted: Wanted, rows: int) -> bool:
@@ -60,7 +69,7 @@ def _one_line_each(wanted: Wanted, rows: int) -> bool:
     return Path(wanted.data).read_bytes().rstrip().count(b"\n") == rows
 
 
-def _table(wanted: Wanted) -> IntervalData:
+def _table(wanted: Wanted) -> tuple[IntervalData, dict[str, tuple[str, ...]] | None]:
     common: dict[str, Any] = {
         "columns": None if wanted.columns is None else split_names(wanted.columns),
         "index": wanted.index,
@@ -69,12 +78,19 @@ def _table(wanted: Wanted) -> IntervalData:
         "not_detected": wanted.not_detected,
         "missing": wanted.missing,
         "unreadable": str(wanted.unreadable),
+        "companions": wanted.companions,
     }
     if wanted.data.lower().endswith(PARQUET):
-        return read_parquet(wanted.data, **common)
-    source = sys.stdin if wanted.data == "-" else wanted.data
+        return read_parquet(wanted.data, **common), None
     separator = "\t" if wanted.separator in ("\\t", "tab") else wanted.separator
-    return read_csv(source, separator=separator, encoding=wanted.encoding, **common)
+    written: dict[str, Any] = {"separator": separator, "encoding": wanted.encoding}
+    source: Any = io.StringIO(sys.stdin.read()) if wanted.data == "-" else wanted.data
+    data = read_csv(source, **written, **common)
+    if wanted.data == "-":
+        source.seek(0)
+    form = CellFormat(wanted.decimal, wanted.thousands)
+    records = read_records(source, form=form, **written)
+    return data, dict(zip(records.names, records.columns, strict=True))
 
 
 def split_names(text: str) -> list[str]:
@@ -82,7 +98,7 @@ def split_names(text: str) -> list[str]:
     import csv
 
     names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
-    if not all(names):
+    if not names or not all(names):
         raise InputError(f"names are separated by commas, as in lead,zinc; got {text!r}.")
     return names
 
@@ -95,6 +111,7 @@ def read_rule(wanted: Wanted, data: IntervalData) -> Missingness | None:
     limits = read_limits(
         wanted.limits,
         data,
+        index=wanted.index,
         decimal=wanted.decimal,
         thousands=wanted.thousands,
         encoding=wanted.encoding,

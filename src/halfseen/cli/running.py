@@ -41,6 +41,9 @@ def guarded(command: F) -> F:
         except HalfseenError as error:
             _say_error(error)
             raise typer.Exit(_code(error)) from None
+        except MemoryError:
+            say("halfseen: there is not enough memory for this; try fewer rows.")
+            raise typer.Exit(UNUSABLE) from None
         except KeyboardInterrupt:
             say("halfseen: interrupted; no file was changed.")
             raise typer.Exit(INTERRUPTED) from None
@@ -91,6 +94,12 @@ _OPTIONS = (
     (r"rules\(\{(['\"])(.+?)\1: '(.+?)'\}\) or DetectionLimits\(.*?\}\)", r"--seen '\2: \3'"),
     (r"\b(columns|index|separator|thousands|encoding|unreadable|missing|decimal)=", r"--\1 "),
     (r"\bnot_detected=", "--not-detected "),
+    (r"\bcompanions=False", "--no-companions"),
+    (r"missing_at_random= for (it|them), or --blank random on the command line", "--blank random"),
+    (
+        r"IntervalData\.saturated\(rule\)(,? or)? (--saturated|\(command line: --saturated\))",
+        "--saturated",
+    ),
     (r"\bmissing_at_random=", "--blank "),
     (r"\btransforms=", "--transform "),
     (r"\bcovariance=", "--covariance "),

@@ -90,7 +90,7 @@ def _blanks(values: Any, names: tuple[str, ...]) -> IntervalData:
 
 
 def _cells(values: Any, rule: Missingness, names: tuple[str, ...]) -> IntervalData:
-    """Say of each hidden cell in which interval it lies, where the rule leaves one; else ND."""
+    """Say of each hidden cell in which interval it lies, where the rule leaves one."""
     d = values.shape[1]
     hidden = np.isnan(values)
     holes = rule.holes(values, Scan(np.zeros(d), np.ones(d), np.full(d, 100.0)))
@@ -104,9 +104,7 @@ def _cells(values: Any, rule: Missingness, names: tuple[str, ...]) -> IntervalDa
         for side, far in ((holes.sets.lower, -np.inf), (holes.sets.upper, np.inf))
     ]
     lower[hidden], upper[hidden] = ends
-    unknown = np.zeros(values.shape, dtype=bool)
-    unknown[hidden] = np.isneginf(ends[0]) & np.isposinf(ends[1])
-    return IntervalData(lower, upper, names, not_detected=unknown)
+    return IntervalData(lower, upper, names)
 
 
 def _model(
@@ -158,8 +156,10 @@ def _read_model(path: Path, log: bool) -> tuple[Gaussian, tuple[str, ...], tuple
         mean = [content["mean"][name] for name in names]
         covariance = [[content["covariance"][a][b] for b in names] for a in names]
         scales = tuple(parse_transform(content["transforms"][name]) for name in names)
+        for scale in scales:
+            scale.forward(1.0)
         return Gaussian(mean, covariance), names, scales
-    except (KeyError, TypeError, AttributeError):
+    except (KeyError, TypeError, AttributeError, ValueError, AssertionError):
         raise InputError(
             f"--model {path} is neither what halfseen fit --output writes nor a saved Gaussian."
         ) from None

@@ -36,7 +36,7 @@ class RawColumn(NamedTuple):
 
 
 @dataclass
-class ColumnCells:
+class ReadColumn:
     """What the cells of one column say. ``problems`` has text and reason of the unreadable rows."""
 
     lower: Floats
@@ -46,7 +46,7 @@ class ColumnCells:
     problems: dict[int, tuple[str, str]]
 
     @classmethod
-    def blank(cls, n: int) -> ColumnCells:
+    def blank(cls, n: int) -> ReadColumn:
         """Return a column of which nothing is known."""
         return cls(
             np.full(n, -np.inf), np.full(n, np.inf), np.zeros(n, bool), np.zeros(n, bool), {}
@@ -68,7 +68,7 @@ class ColumnCells:
         self.problems.setdefault(row, (text, reason))
 
 
-def read_column(raw: RawColumn, form: CellFormat) -> ColumnCells:
+def read_column(raw: RawColumn, form: CellFormat) -> ReadColumn:
     """Read the cells of a column of measurements."""
     if raw.texts is None:
         assert raw.numbers is not None
@@ -77,14 +77,14 @@ def read_column(raw: RawColumn, form: CellFormat) -> ColumnCells:
         plain = _plain_numbers(raw.texts, form)
         if plain is not None:
             return _cells_of_numbers(plain, form)
-        cells = ColumnCells.blank(len(raw.texts))
+        cells = ReadColumn.blank(len(raw.texts))
     else:
         cells = _cells_of_numbers(raw.numbers, form)
     _read_texts(raw.texts, form, cells)
     return cells
 
 
-def read_bounds(raw: RawColumn, form: CellFormat, side: str) -> tuple[Floats, ColumnCells]:
+def read_bounds(raw: RawColumn, form: CellFormat, side: str) -> tuple[Floats, ReadColumn]:
     """Read a column of lower or upper ends; an empty cell is no bound on that side.
 
     Returns the ends, and cells whose ``problems`` say which could not be read.
@@ -172,8 +172,8 @@ def _plain_numbers(texts: Sequence[str | None], form: CellFormat) -> Floats | No
     return values
 
 
-def _cells_of_numbers(values: Floats, form: CellFormat) -> ColumnCells:
-    cells = ColumnCells.blank(len(values))
+def _cells_of_numbers(values: Floats, form: CellFormat) -> ReadColumn:
+    cells = ReadColumn.blank(len(values))
     known = np.isfinite(values)
     cells.lower[known] = cells.upper[known] = values[known]
     wrong = np.isinf(values)
@@ -185,7 +185,7 @@ def _cells_of_numbers(values: Floats, form: CellFormat) -> ColumnCells:
     return cells
 
 
-def _read_texts(texts: Sequence[str | None], form: CellFormat, cells: ColumnCells) -> None:
+def _read_texts(texts: Sequence[str | None], form: CellFormat, cells: ReadColumn) -> None:
     """Read the cells that are texts: numbers and ``<number`` at once, the others one by one."""
     slow = _read_common(texts, form, cells)
     known = {text: read_cell(text, form) for _, text in slow if text is not None}
@@ -201,7 +201,7 @@ def _read_texts(texts: Sequence[str | None], form: CellFormat, cells: ColumnCell
 
 
 def _read_common(
-    texts: Sequence[str | None], form: CellFormat, cells: ColumnCells
+    texts: Sequence[str | None], form: CellFormat, cells: ReadColumn
 ) -> list[tuple[int, str | None]]:
     """Read the plain numbers and the limits ``<number``; return the rows and texts of the rest."""
     everything = list(enumerate(texts))

@@ -6,22 +6,25 @@ A column X is read together with one whose name is X and a suffix, in any case, 
 ===========================================  ====================================================
 ``flag``, ``qualifier``, ``qual``, ``q``     ``U``, ``<``, ``ND``: the value is a limit, and the
                                              truth below it; ``>``: above it; ``J``: estimated;
-                                             empty, ``=``: seen
+                                             empty, ``=``, 0, false: seen
 ``censored``, ``cen``, ``nd``                the same, and true, yes, 1: below the value
 ``detected``                                 the same, and false, no, 0: below the value
 ``lower`` and ``upper``, ``lo`` and ``hi``   the ends of an interval for X; an empty one is open
 ===========================================  ====================================================
+
+Where a table has one column of measurements, its second columns may be named by the suffix alone.
 """
 
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from halfseen.data.cell_reasons import called, shorten
-from halfseen.errors import InputError
+from halfseen.errors import AssumptionWarning, InputError
 
 # What the booleans of a flag column mean, by the end of its name.
 SUFFIXES = (
@@ -33,6 +36,10 @@ ENDS = {"lower": "upper", "lo": "hi"}
 # The name of the column that bare ``lower`` and ``upper`` give.
 UNNAMED = "value"
 BETWEEN = " _.-"
+# What to try where names alone do not tell what a column is.
+REMEDY = (
+    "choose the columns to read with columns=, or pass companions=False to read all as they are"
+)
 
 
 class Wanted(NamedTuple):
@@ -45,18 +52,36 @@ class Wanted(NamedTuple):
     upper: int | None = None
 
 
+class Contents(NamedTuple):
+    """What columns hold, by position; asked only where their names leave a doubt.
+
+    ``number`` returns an example if a column named like flags holds numbers other than 0 and 1, and
+    ``flag`` returns one if it holds flags and no measurements; both are empty otherwise.
+    """
+
+    number: Callable[[int], str]
+    flag: Callable[[int], str]
+    measured: Callable[[int], bool]
+
+
 class Companions(NamedTuple):
-    """Flag columns with the position of their column, and pairs of ends with the name of theirs."""
+    """Second columns.
+
+    ``flags`` has the position of the column that each flag column speaks of, ``pairs`` the ends of
+    each name, and ``lost`` the flag columns whose name does not say of which column they speak, with
+    those that it may be.
+    """
 
     flags: dict[int, int]
     pairs: dict[str, tuple[int, int]]
+    lost: dict[int, list[int]]
 
 
 def choose(
     names: Sequence[str],
     columns: Sequence[str] | str | None,
     index: int | None,
-    holds_numbers: Callable[[int], str],
+    contents: Contents,
     companions: bool = True,
 ) -> list[Wanted]:
     """Decide which columns are read, and from where.
@@ -66,15 +91,15 @@ def choose(
     names : names of all columns of the table
     columns : those to read, or None for all
     index : position of the column of row labels
-    holds_numbers : returns an example if a column named like flags holds numbers other than 0 and 1
+    contents : tells what columns hold
     companions : whether second columns are looked for
     """
     places = [j for j in range(len(names)) if j != index]
-    found = _companions(names, places) if companions else Companions({}, {})
+    found = _companions(names, places, contents) if companions else Companions({}, {}, {})
     if columns is None:
         _check_names(names, places)
-        return _all_of(names, places, found, holds_numbers)
-    return _some_of(names, places, columns, found, holds_numbers)
+        return _all_of(names, places, found, contents)
+    return _some_of(names, places, columns, found, contents)
 
 
 def split_name(name: str) -> tuple[str, str]:
@@ -85,6 +110,11 @@ def split_name(name: str) -> tuple[str, str]:
             base = stem.rstrip(BETWEEN)
             return (base, suffix) if base else ("", "")
     return "", ""
+
+
+def flag_kind(name: str) -> str:
+    """Return what kind of flags a column has by its name; empty if it has none."""
+    return SUFFIXES.get(split_name(name)[1] or name.strip().casefold(), "")
 
 
 def find_column(names: Sequence[str], name: str, argument: str, others: Iterable[str] = ()) -> int:
@@ -108,9 +138,10 @@ def find_column(names: Sequence[str], name: str, argument: str, others: Iterable
     raise InputError(f"{argument}: there is no column {shorten(str(name))}; {hint}")
 
 
-def _companions(names: Sequence[str], places: Sequence[int]) -> Companions:
+def _companions(names: Sequence[str], places: Sequence[int], contents: Contents) -> Companions:
     """Find the columns that are named as companions of others."""
     flags: dict[int, int] = {}
+    lost: dict[int, list[int]] = {}
     ends: dict[str, dict[str, int]] = {}
     for j in places:
         if names[j].casefold() in ("lower", "upper"):
@@ -120,6 +151,10 @@ def _companions(names: Sequence[str], places: Sequence[int]) -> Companions:
             base = _same_name(names, places, stem, j)
             if base is not None:
                 flags[j] = base
+            elif contents.flag(j):
+                lost[j] = [k for k in places if names[k].casefold().startswith(stem.casefold())]
+        elif flag_kind(names[j]) and contents.flag(j):
+            lost[j] = []
         elif suffix:
             ends.setdefault(stem.casefold(), {})[suffix] = j
     pairs = {
@@ -128,7 +163,24 @@ def _companions(names: Sequence[str], places: Sequence[int]) -> Companions:
         for low, high in ENDS.items()
         if low in of and high in of
     }
-    return Companions(flags, pairs)
+    found = Companions(flags, pairs, lost)
+    _match_bare(names, places, found, contents)
+    return found
+
+
+def _match_bare(
+    names: Sequence[str], places: Sequence[int], found: Companions, contents: Contents
+) -> None:
+    """Match columns of flags that are named by a suffix alone with the only column of values."""
+    taken = {*found.flags, *found.lost, *(end for pair in found.pairs.values() for end in pair)}
+    bare = [j for j in found.lost if not split_name(names[j])[1]]
+    values = [k for k in places if k not in taken and contents.measured(k)] if bare else []
+    for j, others in found.lost.items():
+        others[:] = values if j in bare else [k for k in others if k not in taken]
+    if len(values) == 1 and not found.pairs:
+        for j in bare:
+            del found.lost[j]
+            found.flags[j] = values[0]
 
 
 def _same_name(names: Sequence[str], places: Sequence[int], base: str, flag: int) -> int | None:
@@ -163,10 +215,13 @@ def _all_of(
     names: Sequence[str],
     places: Sequence[int],
     found: Companions,
-    holds_numbers: Callable[[int], str],
+    contents: Contents,
 ) -> list[Wanted]:
     """Read every column, with its companions."""
-    _refuse_doubts([called(name) for name in names], found, holds_numbers)
+    _refuse_doubts([called(name) for name in names], found, contents)
+    for flag, others in found.lost.items():
+        labels = ", make a column of row labels the index with index=" if len(others) > 1 else ""
+        raise InputError(f"{_lost(names, flag, found, contents)}{labels}, {REMEDY}.")
     first = {low: (name, low, high) for name, (low, high) in found.pairs.items()}
     second = {high for _, high in found.pairs.values()}
     wanted = []
@@ -179,29 +234,39 @@ def _all_of(
     return wanted
 
 
-def _refuse_doubts(
-    names: Sequence[str], found: Companions, holds_numbers: Callable[[int], str]
-) -> None:
+def _refuse_doubts(names: Sequence[str], found: Companions, contents: Contents) -> None:
     """Ask where names alone do not tell what a column is."""
-    remedy = (
-        "choose the columns to read with columns=, or pass companions=False to read all as they are"
-    )
     for flag, base in found.flags.items():
         if base in found.flags:
             raise InputError(
-                f"columns {names[base]} and {names[flag]} both have names of flags: {remedy}."
+                f"columns {names[base]} and {names[flag]} both have names of flags: {REMEDY}."
             )
-        if example := holds_numbers(flag):
+        if example := contents.number(flag):
             raise InputError(
                 f"column {names[flag]} is named like the flags of {names[base]}, but holds numbers "
-                f"such as {example}: rename it, {remedy}."
+                f"such as {example}: rename it, {REMEDY}."
             )
     for name, (low, high) in found.pairs.items():
         if any(other.casefold() == name.casefold() for other in names):
             raise InputError(
                 f"column {called(name)} stands beside {names[low]} and {names[high]}, which could be "
-                f"its ends or columns of their own: {remedy}."
+                f"its ends or columns of their own: {REMEDY}."
             )
+
+
+def _lost(names: Sequence[str], flag: int, found: Companions, contents: Contents) -> str:
+    """Say that nobody knows which column the flags of a column are of, and how to tell it."""
+    stem, suffix = split_name(names[flag])
+    others = found.lost[flag]
+    told = f"column {called(names[flag])} holds flags such as {shorten(contents.flag(flag))}, but "
+    if stem:
+        told += f"there is no column {called(stem)}"
+    else:
+        told += "its name does not say of which column"
+    if not others:
+        return f"{told}: name it X_{suffix or names[flag].strip()} for a column X"
+    better = [f"{names[k]}_{suffix or names[flag].strip()}" for k in others[:2]]
+    return f"{told}: name it {' or '.join(map(called, better))}"
 
 
 def _some_of(
@@ -209,7 +274,7 @@ def _some_of(
     places: Sequence[int],
     columns: Sequence[str] | str,
     found: Companions,
-    holds_numbers: Callable[[int], str],
+    contents: Contents,
 ) -> list[Wanted]:
     """Read the columns that were asked for, with their companions."""
     alone = isinstance(columns, str) or not isinstance(columns, Iterable)
@@ -218,8 +283,9 @@ def _some_of(
         raise InputError("columns= names no column; leave it away to read all.")
     if twice := [name for name, count in Counter(asked).items() if count > 1]:
         raise InputError(f"columns= names {twice[0]!r} more than once.")
-    numeric = {flag for flag in found.flags if holds_numbers(flag)}
-    flags = Companions({f: b for f, b in found.flags.items() if f not in numeric}, found.pairs)
+    numeric = {flag for flag in found.flags if contents.number(flag)}
+    flags = {f: b for f, b in found.flags.items() if f not in numeric}
+    found = found._replace(flags=flags)
     wanted = []
     for name in asked:
         if name in found.pairs and name not in names:
@@ -231,14 +297,43 @@ def _some_of(
             raise InputError(
                 f"column {called(name)} is in columns= and in index=; it can be one of them."
             )
-        base = None if j not in flags.flags else names[flags.flags[j]]
-        if base in asked:
-            raise InputError(
-                f"column {called(name)} holds the flags of {called(str(base))}, and is read with it: "
-                "leave it out of columns=, or pass companions=False to read it as a column."
+        _refuse_flags(names, j, asked, found, contents)
+        wanted.append(Wanted(name, j, _flags_of(j, found)))
+    read = {one.value for one in wanted}
+    for flag, others in found.lost.items():
+        if read.intersection(others):
+            warnings.warn(
+                f"{_lost(names, flag, found, contents)}. It is not read; companions=False says that "
+                "this is meant.",
+                AssumptionWarning,
+                stacklevel=5,  # whoever called read_csv
             )
-        wanted.append(Wanted(name, j, _flags_of(j, flags)))
     return wanted
+
+
+def _refuse_flags(
+    names: Sequence[str], column: int, asked: Sequence[str], found: Companions, contents: Contents
+) -> None:
+    """Raise an ``InputError`` for a column that was asked for, and holds flags."""
+    name = called(names[column])
+    if column in found.lost:
+        raise InputError(
+            f"{_lost(names, column, found, contents)}, leave it out of columns=, or pass "
+            "companions=False to read it as a column."
+        )
+    if column not in found.flags:
+        return
+    base = names[found.flags[column]]
+    if base in asked:
+        raise InputError(
+            f"column {name} holds the flags of {called(base)}, and is read with it: leave it out of "
+            "columns=, or pass companions=False to read it as a column."
+        )
+    if contents.flag(column):
+        raise InputError(
+            f"column {name} looks like the flags of {called(base)}, and is read with it: write "
+            f"{called(base)} in columns= instead, or pass companions=False to read it as a column."
+        )
 
 
 def _flags_of(column: int, found: Companions) -> tuple[int, ...]:

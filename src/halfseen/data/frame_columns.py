@@ -38,6 +38,7 @@ class FrameColumns:
             ) from None
         self.rows = len(self._table)
         self.labels_of_index = _labels_of_index(frame)
+        self.index_of_frame = frame.index if self.frame == "pandas" else None
 
     def column(self, place: int) -> RawColumn:
         """Return a column as texts or numbers."""

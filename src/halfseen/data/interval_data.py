@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from halfseen.data.table import check_finite, read_table
 from halfseen.errors import InputError
-from halfseen.missingness.base import Missingness
+from halfseen.missingness.base import ColumnwiseMissingness, Missingness
 from halfseen.missingness.holes import SEEN, Holes, Scan, gather
 from halfseen.missingness.regions import Box
 from halfseen.missingness.resolve import one_interval_each
+from halfseen.missingness.sets import Interval
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -54,6 +55,8 @@ class IntervalData:
         Cells that are said to be hidden, but not where: ``(-inf, inf)``, until a rule says it.
     frame : str, optional
         The library of data frames that the table came from; results take its shape.
+    index : optional
+        Labels of the rows as that library has them, for tables that are given back.
 
     Examples
     --------
@@ -72,6 +75,7 @@ class IntervalData:
     labels: tuple[str, ...] | None
     not_detected: Mask
     frame: str | None
+    index: Any
 
     def __init__(
         self,
@@ -82,6 +86,7 @@ class IntervalData:
         labels: Sequence[str] | None = None,
         not_detected: ArrayLike | None = None,
         frame: str | None = None,
+        index: Any = None,
     ) -> None:
         low = read_table(lower, names, fewest_rows=0)
         high = read_table(upper, names, fewest_rows=0)
@@ -109,6 +114,7 @@ class IntervalData:
         object.__setattr__(self, "labels", _read_labels(labels, len(a)))
         object.__setattr__(self, "not_detected", unexplained)
         object.__setattr__(self, "frame", frame)
+        object.__setattr__(self, "index", index)
 
     @classmethod
     def from_table(
@@ -178,6 +184,49 @@ class IntervalData:
         """Mask of the cells of which nothing is known, not even that they were not detected."""
         return self.at_random & ~self.not_detected
 
+    def saturated(self, missingness: Missingness) -> IntervalData:
+        """Read values on a limit of a rule, or beyond it, as lying beyond: sensors that clip.
+
+        Parameters
+        ----------
+        missingness : Missingness
+            A rule by column whose sets are intervals, such as ``DetectionLimits``.
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> data = hs.IntervalData([[60.0], [12.0]], [[60.0], [12.0]], ["temp"])
+        >>> data.saturated(hs.rules({"temp": "-20..60"})).lower
+        array([[60.],
+               [12.]])
+        >>> data.saturated(hs.rules({"temp": "-20..60"})).upper
+        array([[inf],
+               [12.]])
+        """
+        rule = missingness.for_columns(self.names)
+        if not isinstance(rule, ColumnwiseMissingness):
+            raise InputError(
+                "saturated needs a rule by column, such as DetectionLimits(...) or "
+                f"rules({{'temp': '-20..60'}}); got {type(rule).__name__}."
+            )
+        lower, upper, seen = self.lower.copy(), self.upper.copy(), self.seen
+        for j, name in enumerate(self.names):
+            own = rule.column_rule(j)
+            if own.seen_set is not None and not isinstance(own.seen_set, Interval):
+                raise InputError(
+                    f"column {name}: saturated needs a lower and an upper limit; the rule shows "
+                    f"{own.seen_set!r}."
+                )
+            ends = (own.seen_set.lower, own.seen_set.upper) if own.seen_set else None
+            low, high = ends or (own.lower[own.group], own.upper[own.group])
+            values = self.lower[:, j]
+            below, above = seen[:, j] & (values <= low), seen[:, j] & (values >= high)
+            upper[below, j] = np.broadcast_to(low, values.shape)[below]
+            lower[below, j] = -np.inf
+            lower[above, j] = np.broadcast_to(high, values.shape)[above]
+            upper[above, j] = np.inf
+        return self.with_ends(lower, upper)
+
     @property
     def is_plain(self) -> bool:
         """Whether there is nothing but values and blank cells."""
@@ -191,24 +240,22 @@ class IntervalData:
     def take(self, rows: NDArray[np.intp] | Mask | slice) -> IntervalData:
         """Return some of the rows."""
         labels = None if self.labels is None else np.array(self.labels, dtype=object)[rows].tolist()
-        return self.with_ends(self.lower[rows], self.upper[rows], labels, self.not_detected[rows])
+        return IntervalData(
+            self.lower[rows],
+            self.upper[rows],
+            self.names,
+            labels=labels,
+            not_detected=self.not_detected[rows],
+            frame=self.frame,
+            index=None if self.index is None else self.index[rows],
+        )
 
     def with_ends(
-        self,
-        lower: Floats,
-        upper: Floats,
-        labels: Sequence[str] | None = None,
-        not_detected: Mask | None = None,
+        self, lower: Floats, upper: Floats, not_detected: Mask | None = None
     ) -> IntervalData:
-        """Return a table with other ends, under the same names; with these labels, else its own."""
-        return IntervalData(
-            lower,
-            upper,
-            self.names,
-            labels=self.labels if labels is None else labels,
-            not_detected=self.not_detected if not_detected is None else not_detected,
-            frame=self.frame,
-        )
+        """Return a table with other ends, under the same names and labels."""
+        unexplained = self.not_detected if not_detected is None else not_detected
+        return replace(self, lower=lower, upper=upper, not_detected=unexplained)
 
     def holes(self, scan: Scan | None = None) -> Holes:
         """Return the intervals of the hidden cells as arrays; ``scan`` is not needed for intervals."""
@@ -231,7 +278,7 @@ class IntervalData:
             "above": ~no_lower & no_upper,
             "between": hidden & ~no_lower & ~no_upper,
             "not detected": self.not_detected,
-            "missing at random": self.blank,
+            "blank": self.blank,
         }
         cells = ", ".join(f"{mask.sum()} {word}" for word, mask in counts.items() if mask.any())
         n, d = self.shape

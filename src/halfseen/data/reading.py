@@ -9,12 +9,18 @@ from typing import IO, Any, Protocol
 
 import numpy as np
 
-from halfseen.data.cell_columns import ColumnCells, RawColumn, read_bounds, read_column, text_of
+from halfseen.data.cell_columns import RawColumn, ReadColumn, read_bounds, read_column, text_of
 from halfseen.data.cell_reasons import called, shorten
 from halfseen.data.cells import CellFormat, read_cell
-from halfseen.data.conventions import Wanted, choose, find_column
+from halfseen.data.conventions import Contents, Wanted, choose, find_column
 from halfseen.data.csv_records import Records, read_records
-from halfseen.data.flags import apply_flags, example_of_numbers, join_ends
+from halfseen.data.flags import (
+    apply_flags,
+    example_of_flags,
+    example_of_numbers,
+    holds_measurements,
+    join_ends,
+)
 from halfseen.data.frame_columns import FrameColumns, open_parquet
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.unreadable import UnreadableCell, count_by_column, error_for, whole_column
@@ -30,6 +36,7 @@ class Columns(Protocol):
     rows: int
     lines: Sequence[int] | None
     labels_of_index: tuple[str, ...] | None
+    index_of_frame: Any
 
     def column(self, place: int) -> RawColumn:
         """Return a column as texts or numbers."""
@@ -43,6 +50,7 @@ class FileColumns:
 
     frame: str | None = None
     labels_of_index: tuple[str, ...] | None = None
+    index_of_frame: Any = None
 
     def __init__(self, records: Records) -> None:
         self.source, self.names = records.source, records.names
@@ -79,7 +87,8 @@ def read_csv(
     (``>100``) or between two values (``0.2..0.5``, ``0.2-0.5``), be not detected at a limit that
     is not said (``ND``, ``<LOD``), or be missing (empty, ``NA``). A table may also say it in a second
     column, such as ``lead_flag``, ``lead_censored`` or ``lead_detected`` beside ``lead``, or in two,
-    ``lead_lower`` and ``lead_upper``. Nothing is dropped or guessed in silence: what cannot be
+    ``lead_lower`` and ``lead_upper``; where one column alone holds measurements, they may be named
+    ``flag``, ``lower`` and so on. Nothing is dropped or guessed in silence: what cannot be
     read is an error that says where it is, and why.
 
     Parameters
@@ -184,7 +193,7 @@ def from_frame(
     --------
     >>> import halfseen as hs, pandas as pd
     >>> hs.from_frame(pd.DataFrame({"lead": [0.31, "<0.05", None], "zinc": [12, 7, 9]}))
-    IntervalData(3 rows, 2 columns; cells: 4 seen, 1 below, 1 missing at random)
+    IntervalData(3 rows, 2 columns; cells: 4 seen, 1 below, 1 blank)
     """
     form = CellFormat(decimal, thousands, not_detected, missing)
     return _read(FrameColumns(frame), form, columns, index, unreadable, companions)
@@ -201,13 +210,12 @@ def _read(
     if unreadable not in ("refuse", "missing"):
         raise InputError(f"unreadable must be 'refuse' or 'missing'; got {unreadable!r}.")
     place = None if index is None else find_column(table.names, str(index), "index=")
-    wanted = choose(
-        table.names,
-        columns,
-        place,
+    contents = Contents(
         lambda flag: example_of_numbers(table.column(flag), form),
-        companions,
+        lambda flag: example_of_flags(table.column(flag), form),
+        lambda column: holds_measurements(table.column(column), form),
     )
+    wanted = choose(table.names, columns, place, contents, companions)
     if not wanted or not table.rows:
         raise InputError(f"{table.source} has no {'rows' if wanted else 'columns'} to read.")
     labels = table.labels_of_index if place is None else table.labels(place)
@@ -215,6 +223,7 @@ def _read(
     names = [one.name for one in wanted]
     _tell_problems(table, names, read, labels, unreadable)
     _tell_estimated(names, read)
+    _tell_odd_limits(names, read)
     return IntervalData(
         np.stack([cells.lower for cells in read], axis=1),
         np.stack([cells.upper for cells in read], axis=1),
@@ -222,10 +231,11 @@ def _read(
         labels=labels,
         not_detected=np.stack([cells.not_detected for cells in read], axis=1),
         frame=table.frame,
+        index=table.index_of_frame if place is None else None,
     )
 
 
-def _read_wanted(table: Columns, form: CellFormat, wanted: Wanted) -> ColumnCells:
+def _read_wanted(table: Columns, form: CellFormat, wanted: Wanted) -> ReadColumn:
     """Read one column with its companions."""
     if wanted.value is None:
         assert wanted.lower is not None
@@ -239,8 +249,8 @@ def _read_wanted(table: Columns, form: CellFormat, wanted: Wanted) -> ColumnCell
         return cells
     raw = _measurements(table, wanted.value)
     cells = read_column(raw, form)
-    for flag in wanted.flags:
-        apply_flags(cells, raw, table.column(flag))
+    if wanted.flags:
+        apply_flags(cells, raw, [table.column(flag) for flag in wanted.flags])
     return cells
 
 
@@ -256,7 +266,7 @@ def _measurements(table: Columns, place: int) -> RawColumn:
 def _tell_problems(
     table: Columns,
     names: Sequence[str],
-    read: Sequence[ColumnCells],
+    read: Sequence[ReadColumn],
     labels: tuple[str, ...] | None,
     unreadable: str,
 ) -> None:
@@ -289,7 +299,7 @@ def _tell_problems(
     )
 
 
-def _tell_estimated(names: Sequence[str], read: Sequence[ColumnCells]) -> None:
+def _tell_estimated(names: Sequence[str], read: Sequence[ReadColumn]) -> None:
     """Warn that estimated values are taken as if they were measured."""
     counts = {name: int(cells.estimated.sum()) for name, cells in zip(names, read, strict=True)}
     if any(counts.values()):
@@ -297,6 +307,24 @@ def _tell_estimated(names: Sequence[str], read: Sequence[ColumnCells]) -> None:
         warnings.warn(
             f"the qualifier J marks estimated values ({told}); they are taken as they are, as exact "
             "as the others.",
+            AssumptionWarning,
+            stacklevel=4,
+        )
+
+
+def _tell_odd_limits(names: Sequence[str], read: Sequence[ReadColumn]) -> None:
+    """Warn of limits that no value of a positive column can lie below."""
+    told = []
+    for name, cells in zip(names, read, strict=True):
+        seen = cells.lower == cells.upper
+        odd = int((np.isneginf(cells.lower) & (cells.upper <= 0.0)).sum())
+        if odd and seen.any() and (cells.lower[seen] > 0.0).all():
+            told.append(f"{odd} in {called(name)}")
+    if told:
+        warnings.warn(
+            f"cells lie below a limit of 0 or less ({', '.join(told)}), though all seen values of the "
+            "column are positive. If 0 stands for a limit that is not known, write ND; a limit that is "
+            "known belongs in the cell.",
             AssumptionWarning,
             stacklevel=4,
         )

@@ -118,16 +118,29 @@ def _numbers_of_column(column: Any, name: Any) -> NDArray[np.float64]:
         elif isinstance(value, int | float | np.floating | np.integer):
             out[row] = value
         elif isinstance(value, str):
-            raise InputError(
-                f"row {row}, column {name} holds {value!r}; every cell must be a number, with NaN "
-                "where it is hidden. from_frame reads cells such as '<0.05'."
-            )
+            raise InputError(_about_text(column, row, name))
         else:
             raise InputError(
                 f"row {row}, column {name} holds {value!r}; every cell must be a number, with NaN "
                 "where it is hidden. State limits in the rule, not in the cells."
             )
     return out
+
+
+def _about_text(column: Any, row: int, name: Any) -> str:
+    """Say which cell of a column of texts is no number, or that all of them are texts."""
+    for k, value in enumerate(column):
+        try:
+            float(str(value))
+        except ValueError:
+            return (
+                f"row {k}, column {name} holds {value!r}; every cell must be a number, with NaN where "
+                "it is hidden. from_frame reads cells such as '<0.05'."
+            )
+    return (
+        f"row {row}, column {name} holds a text, not a number. from_frame reads numbers "
+        "that are written as text."
+    )
 
 
 def _numbers_of_objects(array: NDArray[Any]) -> NDArray[np.float64]:

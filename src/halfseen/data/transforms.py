@@ -58,11 +58,17 @@ class Transform(ABC):
         return f"{self.name}({column})"
 
     def end(self, limit: ArrayLike) -> Floats:
-        """Transform a limit: infinite ones stay, and those below the domain become -inf."""
+        """Transform a limit: infinite ones stay, and those outside of the domain become -inf."""
         limit = np.asarray(limit, dtype=float)
-        inside = np.isfinite(limit) & (limit > self.least)
+        above = limit >= self.least if self.closed else limit > self.least
+        inside = np.isfinite(limit) & above
         safe = np.where(inside, limit, 1.0)
         return np.where(inside, self.forward(safe), np.where(np.isposinf(limit), np.inf, -np.inf))
+
+    @property
+    def kink(self) -> float | None:
+        """Where the way back is not smooth, on the scale of the model."""
+        return None
 
     def __str__(self) -> str:
         return self.name
@@ -125,6 +131,11 @@ class SquareRoot(Transform):
     least: ClassVar[float] = 0.0
     closed: ClassVar[bool] = True
 
+    @property
+    def kink(self) -> float:
+        """Below it everything stands for zero."""
+        return 0.0
+
     def forward(self, x: ArrayLike) -> Floats:
         """Return square roots."""
         return np.sqrt(x)
@@ -156,6 +167,11 @@ class BoxCox(Transform):
         """How the transformed column is called."""
         return column if self.power is None else f"{self.word}({column}, {self.power:.3g})"
 
+    @property
+    def kink(self) -> float | None:
+        """The end of the range of the transform."""
+        return -1.0 / self.power if self.power else None
+
     def forward(self, x: ArrayLike) -> Floats:
         """Return the transformed values."""
         assert self.power is not None
@@ -183,6 +199,11 @@ class YeoJohnson(BoxCox):
 
     least: ClassVar[float] = -math.inf
     word: ClassVar[str] = "yeojohnson"
+
+    @property
+    def kink(self) -> float:
+        """Where the two halves meet."""
+        return 0.0
 
     def forward(self, x: ArrayLike) -> Floats:
         """Return the transformed values."""
@@ -240,8 +261,10 @@ def parse_transform(text: str) -> Transform:
     except ValueError:
         power = math.nan
     if found is None or not math.isfinite(power):
+        close = ["log"] if word == "ln" else difflib.get_close_matches(word, NAMED, 1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
         raise InputError(
-            f"{text!r} is no transform; choose {', '.join(NAMED)}, or a power such as boxcox(0.3)."
+            f"{text!r} is no transform; choose {', '.join(NAMED)}, or a power such as boxcox(0.3).{hint}"
         )
     return (BoxCox if found[1] == "boxcox" else YeoJohnson)(power)
 

@@ -12,7 +12,7 @@ from halfseen.checks import whole_number
 from halfseen.diagnostics.assumptions import pair_shares, paper_constants
 from halfseen.diagnostics.diagnosis import Diagnosis, PairShares
 from halfseen.diagnostics.findings import collect
-from halfseen.diagnostics.mechanism import column_limits, look_at_mechanism
+from halfseen.diagnostics.mechanism import column_limits, look_at_mechanism, taken_at_random
 from halfseen.diagnostics.normality import judge_normality
 from halfseen.diagnostics.reading import Reading, read, scales, unpack
 from halfseen.diagnostics.transforms import suggest_transforms
@@ -123,13 +123,13 @@ def diagnose(
             mean = fit.gaussian.mean if mean is None else mean
         given = None if own else (X, missingness, missing_at_random)
         total = len(names) + (simulations if fit is not None else 0)
+        marks = look_at_mechanism(reading, scale, simulations, seed)
+        # No scale makes up for cells that were not hidden by the rule at all.
+        tested = taken_at_random(reading, marks)
         with progress_bar("diagnose", total, progress) as advance:
-            normality = judge_normality(reading, scale, fit, given, simulations, seed, advance)
-        marks = look_at_mechanism(reading, scale)
-        doubted = {mark.column for mark in marks if mark.level == "problem"}
-        suggested = suggest_transforms(
-            reading, scale, normality.columns, doubted, simulations, seed
-        )
+            normality = judge_normality(tested, scale, fit, given, simulations, seed, advance)
+        doubted = {m.column for m in marks if m.level == "problem" and m.kind != "at random"}
+        suggested = suggest_transforms(tested, scale, normality.columns, doubted, simulations, seed)
     constants = paper_constants(reading.values, names, reading.rule, covariance, mean, beta, seed)
     counts = reading.seen.T.astype(np.int64) @ reading.seen
     return Diagnosis(
@@ -145,7 +145,7 @@ def diagnose(
         marks,
         normality,
         suggested,
-        collect(reading, counts, marks, normality, suggested),
+        collect(reading, counts, marks, normality, suggested, None if fit is None else fit.status),
     )
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from halfseen.diagnostics.assumptions import Share
 from halfseen.diagnostics.findings import LEVELS, Finding, Level
-from halfseen.diagnostics.mechanism import Mark
+from halfseen.diagnostics.marks import Mark
 from halfseen.diagnostics.normality import Normality
 from halfseen.diagnostics.reading import Contradiction
 from halfseen.solvers.result import name_some
@@ -22,6 +22,8 @@ Floats = NDArray[np.float64]
 
 # Columns that the text lists.
 MOST_COLUMNS = 40
+# Characters of a line, and of the names in the table.
+WIDTH, LEAST_NAME, MOST_NAME = 79, 12, 22
 WORDS = {"ok": "ok", "look": "look at", "problem": "problem"}
 
 
@@ -115,45 +117,70 @@ class Diagnosis:
         }
 
     def __str__(self) -> str:
-        return "\n".join([*self._constants(), "", *self._table(), "", *self._found()])
+        return "\n".join(
+            [f"rows: {self.rows}", "", *self._table(), "", *self._found(), "", *self._constants()]
+        )
 
     def _constants(self) -> list[str]:
         looked = "all subsets" if self.every_subset else "a sample of subsets"
-        several = self.subset_size > 1
+        together = "is seen" if self.subset_size == 1 else "are seen together"
+        columns = "column" if self.subset_size == 1 else "columns"
         lines = [
-            f"rows: {self.rows}",
-            f"alpha, least share in which {self.subset_size} column"
-            f"{'s are' if several else ' is'} seen{' together' * several} ({looked}):",
-            *_wrapped(f"{self.alpha}, for {name_some(_short(self.subset), 6)}", "  "),
-            *_wrapped(f"anchors: {name_some(_short(self.anchors), 6) or 'none'}", "", "  "),
+            f"alpha: {self.alpha}, for {name_some(_short(self.subset), 6)}. Least share of rows in "
+            f"which {self.subset_size} {columns} {together}, among {looked}.",
+            f"anchors: {name_some(_short(self.anchors), 6) or 'none'}. Columns that are always seen.",
         ]
         if self.gamma is not None:
             lines.append(
-                f"gamma, least probability of a pattern given the anchors, at most: {self.gamma:.2g}"
+                f"gamma: at most {self.gamma:.2g}. Least probability of a pattern of seen and hidden "
+                "cells, given the anchors."
             )
         if self.strong_convexity is not None:
-            lines.append(f"strong convexity, at least: {self.strong_convexity:.3g}")
+            lines.append(
+                f"strong convexity: at least {self.strong_convexity:.3g}. How sharply the likelihood "
+                "peaks: the larger, the faster the descent."
+            )
         if self.start_distance is not None:
-            lines.append(f"bias of the start, at most: {self.start_distance:.3g}")
-        return lines
+            lines.append(
+                f"bias of the start: at most {self.start_distance:.3g}. How far from the mean the "
+                "descent begins."
+            )
+        wrapped = [line for text in lines for line in _wrapped(text, "  ", "    ")]
+        return ["Constants of the theory", *wrapped]
 
     def _table(self) -> list[str]:
-        head = f"{'column':<22} {'hidden':>6} {'random':>6} {'limits':>15} {'normal':>6}  try"
-        lines = [head, "-" * 79]
-        for j, name in enumerate(self.names[:MOST_COLUMNS]):
+        names = self.names[:MOST_COLUMNS]
+        better = [self.suggested_transform.get(name, "") for name in names]
+        limits = [_range(*pair) for pair in self.limits[:MOST_COLUMNS]]
+        # What is left of a line is for names and limits; names need some of it to be told apart.
+        room = WIDTH - 31 - max([3, *map(len, better)])
+        wide = min(max([6, *map(len, limits)]), room - LEAST_NAME)
+        name_wide = min(room - wide, MOST_NAME)
+        lines = [
+            f"{'':<{name_wide}} {'':>6} {'':>6} {'at':>6}",
+            f"{'column':<{name_wide}} {'unseen':>6} {'hidden':>6} {'random':>6} {'limits':>{wide}} "
+            f"{'normal':>6}  try",
+            "-" * WIDTH,
+        ]
+        for j, name in enumerate(names):
             p = self.normality.columns[j].p_value
+            limit = shorten(limits[j], wide) if limits[j] else ""
             lines.append(
-                f"{shorten(_one_line(name), 22):<22} {self.hidden[j]:>6.1%} {self.blank[j]:>6.1%} "
-                f"{_range(*self.limits[j]):>15} {'-' if math.isnan(p) else f'{p:.3f}':>6}  "
-                f"{self.suggested_transform.get(name, '')}".rstrip()
+                f"{shorten(_one_line(name), name_wide):<{name_wide}} "
+                f"{self.hidden[j] + self.blank[j]:>6.1%} {self.hidden[j]:>6.1%} {self.blank[j]:>6.1%} "
+                f"{limit:>{wide}} {'-' if math.isnan(p) else f'{p:.3f}':>6}  "
+                f"{better[j]}".rstrip()
             )
         if len(self.names) > MOST_COLUMNS:
             lines.append(f"… and {len(self.names) - MOST_COLUMNS} more columns")
         overall = self.normality.overall
         if overall is not None:
-            lines.append(f"{'all together':<52} {overall.p_value:>6.3f}")
+            lines.append(f"{'all together':<{name_wide + wide + 22}} {overall.p_value:>6.3f}")
         else:
             lines += _wrapped(f"all together: {self.normality.overall_reason}", "", "  ")
+        lines.append(
+            "unseen = hidden (by the rule, or beyond a limit) + at random; normal: p-value"
+        )
         return lines
 
     def _found(self) -> list[str]:
@@ -167,7 +194,7 @@ class Diagnosis:
 
 def _wrapped(text: str, first: str, rest: str | None = None) -> list[str]:
     return textwrap.wrap(
-        text, 79, initial_indent=first, subsequent_indent=first if rest is None else rest
+        text, WIDTH, initial_indent=first, subsequent_indent=first if rest is None else rest
     )
 
 
@@ -180,14 +207,17 @@ def _short(names: tuple[str, ...]) -> list[str]:
 
 
 def _range(lower: Floats, upper: Floats) -> str:
-    """Write limits in 15 characters."""
-    parts = []
-    for sign, limits in ((">", lower), ("<", upper)):
+    """Write the limits of a column."""
+    if min(lower.size, upper.size) > 0 and lower.size + upper.size > 2:
+        return f"{lower.size} lower, {upper.size} upper"
+    if lower.size and upper.size:
+        return f"{lower[0]:.4g}..{upper[0]:.4g}"
+    for sign, word, limits in ((">", "", lower), ("<", "upper ", upper)):
         if limits.size == 1:
-            parts.append(f"{sign}{limits[0]:.3g}")
-        elif limits.size:
-            parts.append(f"{sign}{limits[0]:.2g}..{limits[-1]:.2g}")
-    return shorten(" ".join(parts), 15) if parts else ""
+            return f"{sign}{limits[0]:.4g}"
+        if limits.size:
+            return f"{limits.size} {word}limits, {limits[0]:.2g} to {limits[-1]:.2g}"
+    return ""
 
 
 def plain(item: Any) -> Any:

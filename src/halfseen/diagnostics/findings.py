@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.diagnostics.mechanism import Mark
+from halfseen.diagnostics.marks import Mark
 from halfseen.diagnostics.normality import (
     CONSTANT,
     NEVER_SEEN,
@@ -20,7 +20,7 @@ from halfseen.diagnostics.normality import (
 from halfseen.diagnostics.reading import Reading
 from halfseen.missingness.base import ColumnwiseMissingness
 from halfseen.solvers.prepare import FEW_JOINT_ROWS
-from halfseen.solvers.result import name_some
+from halfseen.solvers.result import Status, name_some
 
 Level = Literal["ok", "look", "problem"]
 LEVELS: tuple[Level, ...] = ("ok", "look", "problem")
@@ -40,8 +40,11 @@ TITLES = {
     "substituted": "Values look substituted",
     "gap": "The limit looks wrong",
     "limits only where hidden": "Limits are given only where values are hidden",
+    "other limits": "Cells state other limits than the rule",
     "nothing hidden": "Nothing is hidden",
+    "at random": "Hidden cells look missing at random",
     "hidden too often": "More is hidden than the limits explain",
+    "cut off": "Values stop where cells are blank",
 }
 
 
@@ -61,6 +64,7 @@ def collect(
     marks: tuple[Mark, ...],
     normality: Normality,
     suggested: dict[str, str],
+    status: Status | None = None,
 ) -> tuple[Finding, ...]:
     """Put everything that was found into words, the most serious first."""
     found = [
@@ -68,6 +72,7 @@ def collect(
         *_of_blanks(reading),
         *_of_pairs(reading, counts),
         *_of_columns(reading),
+        *_of_fit(status),
         *_of_marks(marks, reading),
         *_of_normality(normality, suggested),
     ]
@@ -150,6 +155,11 @@ def _of_columns(reading: Reading) -> Iterator[Finding]:
                 "on normality more than on values."
             )
             yield Finding("look", "Mostly hidden", text, name)
+
+
+def _of_fit(status: Status | None) -> Iterator[Finding]:
+    if status is not None and status.severity >= Status.TOO_FEW_JOINT_ROWS.severity:
+        yield Finding("look", "The fit is not to be relied on without a look", status.value)
 
 
 def _of_marks(marks: tuple[Mark, ...], reading: Reading) -> Iterator[Finding]:

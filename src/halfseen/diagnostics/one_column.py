@@ -310,18 +310,20 @@ def distances(cells: ColumnCells, marginal: Marginal, phases: Floats) -> Distanc
 def spread_ties(values: Floats) -> Floats:
     """Spread values that were rounded to the same number over the interval they were rounded from.
 
-    Half the distance to the nearer neighbour on each side: a grid becomes a continuum again, while a
-    pile in the midst of single values stays a pile.
+    Half the distance to the neighbour on each side: a grid becomes a continuum again, also where its
+    step changes (two digits at 0.9, one at 2), while a pile in the midst of single values stays a pile.
     """
     distinct, place, count = np.unique(values, return_inverse=True, return_counts=True)
     if distinct.size < 3 or distinct.size == values.size:
         return values
     gap = np.diff(distinct)
-    half = 0.5 * np.minimum(np.append(gap, np.inf), np.insert(gap, 0, np.inf))
-    # Positive values stay positive.
-    half = np.minimum(half, np.where(distinct != 0.0, 0.5 * np.abs(distinct), np.inf))
+    # At the ends, as much as on the other side; positive values stay positive.
+    most = np.where(distinct != 0.0, 0.5 * np.abs(distinct), np.inf)
+    left = np.minimum(0.5 * np.insert(gap, 0, gap[0]), most)
+    right = np.minimum(0.5 * np.append(gap, gap[-1]), most)
     order = np.argsort(place, kind="stable")
     rank = np.empty(values.size)
     rank[order] = np.arange(values.size) - np.repeat(np.cumsum(count) - count, count)
-    where = (2.0 * rank + 1.0) / count[place] - 1.0
-    return np.asarray(values + half[place] * where)
+    share = (rank + 0.5) / count[place]
+    spread = values - left[place] + (left + right)[place] * share
+    return np.where(count[place] > 1, spread, values)

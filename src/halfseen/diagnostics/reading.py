@@ -146,6 +146,26 @@ def column_rule(rule: Missingness | None, column: int) -> ColumnRule | None:
     return None
 
 
+def ends_of_rule(rule: ColumnRule | None) -> tuple[Floats, Floats]:
+    """Return the limits of a rule that shows one interval, for each of its groups; else none."""
+    if rule is None:
+        return np.empty(0), np.empty(0)
+    if rule.seen_set is None:
+        return rule.lower, rule.upper
+    pieces = rule.seen_set.pieces
+    if pieces is None or len(pieces) != 1:
+        return np.empty(0), np.empty(0)
+    return np.array([pieces[0].lower]), np.array([pieces[0].upper])
+
+
+def in_rows(limits: Floats, rule: ColumnRule | None, n: int) -> Floats:
+    """Return the limit of each row; NaN where there is none."""
+    if not limits.size or rule is None:
+        return np.full(n, np.nan)
+    out = np.full(n, limits[0]) if rule.group is None else limits[rule.group]
+    return np.where(np.isfinite(out), out, np.nan)
+
+
 def read(X: Any, missingness: Missingness | None, at_random: Any) -> Reading:
     """Read a table and collect what contradicts its rule."""
     if missingness is not None and not isinstance(missingness, Missingness):
@@ -233,7 +253,7 @@ def _read_intervals(data: IntervalData, missingness: Missingness | None, at_rand
         found, wrong = _contradictions(rule, as_given, names)
     lower = np.where(wrong, -np.inf, data.lower)
     upper = np.where(wrong, np.inf, data.upper)
-    clean = data.with_ends(lower, upper, not_detected=data.not_detected | wrong)
+    clean = replace(data, lower=lower, upper=upper, not_detected=data.not_detected | wrong)
     values = clean.values
     excused = np.zeros(data.shape, dtype=bool) if mask is None else mask
     blank, split = clean.blank, clean.not_detected
@@ -286,6 +306,14 @@ def _ends(
     open_ = data.at_random & hidden & ~split
     lower = np.where(open_, holes.sets.lower[first], data.lower)
     upper = np.where(open_, holes.sets.upper[first], data.upper)
+    for j in range(data.shape[1]):
+        # And so is the rule, which has been through other units.
+        own = column_rule(rule, j)
+        low, high = (in_rows(limits, own, len(data)) for limits in ends_of_rule(own))
+        below = open_[:, j] & np.isneginf(lower[:, j]) & np.isfinite(upper[:, j])
+        above = open_[:, j] & np.isposinf(upper[:, j]) & np.isfinite(lower[:, j])
+        upper[:, j] = np.where(below & ~np.isnan(low), low, upper[:, j])
+        lower[:, j] = np.where(above & ~np.isnan(high), high, lower[:, j])
     return lower, upper, np.isneginf(lower) & np.isposinf(upper) & ~split, split
 
 

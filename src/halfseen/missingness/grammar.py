@@ -51,6 +51,8 @@ from halfseen.missingness.tokens import (
 LONGEST_RULE = 10_000
 # A double has 17 digits, so nobody needs these; it bounds the work for one number.
 LONGEST_NUMBER = 100
+# So many characters of a rule are repeated to show how it is written.
+LONGEST_SHOWN = 80
 _EVERYTHING = frozenset({"always", "everything"})
 _CHOICES = {"largest": True, "smallest": False}
 _SIGNS = {"+": 1, "-": -1, "−": -1}
@@ -250,6 +252,8 @@ class _Parser:
             self.fail('a rule such as "lead: >= 0.5"; this one is empty')
         found: list[Name] = []
         while True:
+            if self.token.kind != "word" and not self.token.is_name:
+                self.fail("the name of a column", self.advice_for_target(self.token.position))
             name = self.name("the name of a column")
             if any(name.text == other.text for other in found):
                 self.refuse(name.position, f"another column; {name.text!r} stands here twice")
@@ -264,16 +268,46 @@ class _Parser:
     def advice_after_name(self, name: Name) -> str:
         token = self.token
         if token.kind in ("word", "number"):
-            both = _short(f"{name.text} {token.text}")
-            return f'names are separated by commas, and one with a space is quoted: "{both}"'
+            both = self.with_quotes(name.position) or f'"{_short(f"{name.text} {token.text}")}"'
+            return f"names are separated by commas, and one with a space is quoted: {both}"
         if token.kind == "compare":
             whole = _short(self.text.strip())
             return f"say first which column is shown: {quoted(_short(name.text))}: {whole}"
         if token.kind == "end":
             return "say after a colon where the column is shown"
-        if token.text in ('"', "`"):
+        return self.advice_for_target(name.position)
+
+    def advice_for_target(self, start: int) -> str:
+        """Say how to write what stands where a target must be, from ``start`` onwards."""
+        token = self.token
+        if token.text in ('"', "`", "'"):
             return self.advice()
-        return "a name with odd characters is quoted, and a colon follows the names"
+        if token.is_mark(":", ","):
+            return ""
+        if whole := self.with_quotes(start):
+            what = "that begins with a digit" if token.kind == "number" else "with odd characters"
+            return f"a name {what} is quoted: write {whole}"
+        compares = any(other.kind == "compare" for other in self.tokens)
+        if compares and not any(other.is_mark(":") for other in self.tokens):
+            names = {other.name for other in self.tokens if other.is_name}
+            shown = quoted(_short(names.pop())) if len(names) == 1 else "wage"
+            whole = _short(self.text.strip(), LONGEST_SHOWN)
+            return f"say first which column is shown, as in {shown}: {whole}"
+        return 'a name with odd characters is quoted, as in "PM-10": >= 0.5'
+
+    def with_quotes(self, start: int) -> str:
+        """Return the rule with quotes around the name at ``start``; empty if its end is not clear."""
+        colons = [token for token in self.tokens if token.is_mark(":")]
+        if len(colons) != 1 or colons[0].position <= start:
+            return ""
+        stop = colons[0].position
+        for token in self.tokens:
+            name = self.text[start : token.position]
+            # A comma between brackets belongs to the name.
+            if token.is_mark(",") and start < token.position < stop:
+                stop = token.position if name.count("(") == name.count(")") else stop
+        name = self.text[start:stop].strip()
+        return _short(f"{self.text[:start]}{quoted(name)}{self.text[stop:]}".strip(), LONGEST_SHOWN)
 
     def name(self, expected: str) -> Name:
         token = self.token
@@ -523,5 +557,5 @@ def _fits(value: Fraction) -> bool:
         return False
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= 30 else text[:29] + "…"
+def _short(text: str, longest: int = 30) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"

@@ -10,12 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 from halfseen.checks import finite_vector, whole_number
 from halfseen.errors import ContradictionError, InputError
 from halfseen.missingness.base import Floats, Generator, Missingness, Transform
+from halfseen.missingness.grammar import quoted
 from halfseen.missingness.holes import SEEN, Holes, Inequalities, Scan, whole_line
 from halfseen.missingness.regions import Polyhedra
 from halfseen.missingness.resolve import SetTable
 
 # Rounding that a seen row may be off by, relative to the terms of its inequality.
 ROUNDING = 1e-9
+# Terms of a sum that a message shows.
+FEW_TERMS = 4
 
 
 class LinearThreshold(Missingness):
@@ -224,23 +227,56 @@ class LinearThreshold(Missingness):
         wrong_hidden |= hidden & self.always_seen
         if at_random is not None:
             wrong_hidden &= ~at_random
-        for wrong, found, other in (
-            (wrong_seen, "seen", "hidden"),
-            (wrong_hidden, "hidden", "seen"),
-        ):
+        for wrong, is_hidden in ((wrong_seen, False), (wrong_hidden, True)):
             if wrong.any():
                 row, column = (int(k) for k in np.argwhere(wrong)[0])
+                why = self._why_wrong(column, float(value[row, column]), is_hidden, names)
+                count = int(wrong[:, column].sum())
+                also = ", or state that such cells are missing at random" if is_hidden else ""
                 raise ContradictionError(
-                    f"row {row}, column {names[column]}: the value is {found}, but the threshold says "
-                    f"{other}: v·y is {value[row, column]:.6g} and the limit is "
-                    f"{self.b[column]:.6g} ({int(wrong.any(axis=1).sum())} such rows). Correct V and "
-                    "b, or the row."
+                    f"row {row}, column {names[column]}: the value is "
+                    f"{'hidden' if is_hidden else 'seen'}, but {why} ({count} such rows). Correct the "
+                    f"rule, or the row{also}."
                 )
+
+    def _why_wrong(self, column: int, value: float, is_hidden: bool, names: Sequence[str]) -> str:
+        """Say what the threshold of a column compares, and what it would have asked for."""
+        weights, limit = self.V[column], float(self.b[column])
+        if not weights.any():
+            return f"the rule {'never hides' if is_hidden else 'never shows'} this column"
+        greater = bool(weights[weights != 0.0][0] < 0.0)
+        if greater:
+            weights, value, limit = -weights, -value, -limit
+        if is_hidden:
+            asked = "hidden only where that is " + ("below" if greater else "above")
+        else:
+            asked = "shown only where that is " + ("at least" if greater else "at most")
+        # As many digits as tell them apart.
+        digits = next(k for k in (6, 9, 12, 17) if k == 17 or f"{value:.{k}g}" != f"{limit:.{k}g}")
+        # Adding zero takes the sign off a zero.
+        return (
+            f"{_sum_of(weights, names)} is {value + 0.0:.{digits}g}, and it is {asked} "
+            f"{limit + 0.0:.{digits}g}"
+        )
 
     def __repr__(self) -> str:
         if len(self.V) <= 4:
             return f"LinearThreshold({self.V.tolist()}, {self.b.tolist()})"
         return f"LinearThreshold(of {len(self.V)} coordinates)"
+
+
+def _sum_of(weights: Floats, names: Sequence[str]) -> str:
+    """Write a weighted sum of columns for a message, as rules have it; a long one is cut."""
+    terms = np.flatnonzero(weights)
+    text = ""
+    for j in terms[:FEW_TERMS]:
+        sign = "-" if weights[j] < 0 else "+"
+        factor = f"{abs(weights[j]):.6g}"
+        term = quoted(str(names[j])) if factor == "1" else f"{factor}*{quoted(str(names[j]))}"
+        text += f" {sign} {term}"
+    if terms.size > FEW_TERMS:
+        text += f" + … ({terms.size} columns)"
+    return text.removeprefix(" + ")
 
 
 def _coordinate(k: int, d: int) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.missingness.holes import SEEN as NO_SET
-from halfseen.missingness.holes import whole_line
+from halfseen.missingness.holes import Holes, whole_line
 from halfseen.missingness.resolve import SetTable
 from halfseen.missingness.truncation import Truncation
 from halfseen.solvers.inference.imputation import read_source, seen_values
@@ -21,14 +21,15 @@ Floats = NDArray[np.float64]
 Kinds = NDArray[np.int8]
 
 # What is known of a cell, and the letter that stands for it on the page.
-SEEN, BELOW, ABOVE, BETWEEN, EITHER, ANYWHERE = range(6)
-LETTERS = np.array(list("sbaien"))
+SEEN, BELOW, ABOVE, BETWEEN, EITHER, ANYWHERE, TIED = range(7)
+LETTERS = np.array(list("sbaient"))
 WORDS = {
     BELOW: "below a limit",
     ABOVE: "above a limit",
     BETWEEN: "between two limits",
     EITHER: "in one of several ranges",
     ANYWHERE: "anywhere",
+    TIED: "where the rule and other columns allow",
 }
 
 
@@ -64,8 +65,8 @@ class Cells:
         In the units of ``values``.
     set_kind : int8 array
         What a set says: BELOW, ABOVE, BETWEEN, EITHER or ANYWHERE.
-    bound : bool
-        Whether linear inequalities tie the hidden cells of a row together.
+    tied : boolean array of shape (n, d)
+        Where a linear inequality ties the cell to other columns: it stands in one, or is hidden by one.
     labels : tuple of str or None
         Names of the rows.
     """
@@ -76,17 +77,24 @@ class Cells:
     set_kind: Kinds
     set_lower: Floats
     set_upper: Floats
-    bound: bool
+    tied: NDArray[np.bool_]
     labels: tuple[str, ...] | None
 
     def first(self, columns: int) -> Cells:
         """Return the first columns."""
-        return replace(self, values=self.values[:, :columns], index=self.index[:, :columns])
+        return replace(
+            self,
+            values=self.values[:, :columns],
+            index=self.index[:, :columns],
+            tied=self.tied[:, :columns],
+        )
 
     def kind(self, j: int) -> Kinds:
         """Return what is known of each cell of a column."""
         index = self.index[:, j]
-        return np.where(index == NO_SET, SEEN, self.set_kind[index]).astype(np.int8)
+        kind = np.where(index == NO_SET, SEEN, self.set_kind[index]).astype(np.int8)
+        kind[(kind == ANYWHERE) & self.tied[:, j]] = TIED
+        return kind
 
     def lower(self, j: int) -> Floats:
         """Least value of each cell; its value where it is seen."""
@@ -123,7 +131,8 @@ def read_cells(fit: Fit) -> Cells | None:
         # Rows are shown whole or not at all: of the table at hand nothing is hidden.
         values = _modelled(fit, seen_values(fit, None))
         index = np.full(values.shape, NO_SET, dtype=np.int32)
-        return Cells(values, index, whole_line(), *_describe(whole_line()), False, labels)
+        free = np.zeros(values.shape, dtype=bool)
+        return Cells(values, index, whole_line(), *_describe(whole_line()), free, labels)
     problem = read_source(fit, None)
     mean, scale = fit.gaussian.mean, fit.gaussian.standard_deviations
     holes = problem.holes
@@ -138,9 +147,20 @@ def read_cells(fit: Fit) -> Cells | None:
         holes.index,
         sets,
         *_describe(sets),
-        holes.inequalities is not None,
+        _tied(holes),
         labels,
     )
+
+
+def _tied(holes: Holes) -> NDArray[np.bool_]:
+    """Which cells stand in an inequality of their row, or are shown or hidden by one."""
+    bound = holes.inequalities
+    if bound is None:
+        return np.zeros(holes.shape, dtype=bool)
+    known = (bound.sign != 0).astype(float)
+    speaks_of = bound.V != 0.0
+    speaks_of[np.arange(len(bound.owner)), bound.owner] = True
+    return known @ speaks_of.astype(float) > 0.0
 
 
 def _modelled(fit: Fit, values: Floats) -> Floats:

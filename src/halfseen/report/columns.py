@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.report.cells import ABOVE, ANYWHERE, BELOW, BETWEEN, EITHER, WORDS, Cells
+from halfseen.report.cells import ABOVE, BELOW, BETWEEN, EITHER, TIED, WORDS, Cells
 
 Floats = NDArray[np.float64]
 
@@ -64,7 +64,7 @@ def histogram(cells: Cells, j: int, span: tuple[float, float]) -> dict[str, Any]
         "seen": [number(c / (n * width), 4) for c in counts],
         "counts": counts.tolist(),
         "hidden": [number(m / (n * width), 4) for m in spread],
-        "texts": _texts(cells, j, edges, (counts + spread) / (n * width)),
+        "texts": _texts(cells, j, edges),
     }
 
 
@@ -104,28 +104,34 @@ def _spread(cells: Cells, j: int, edges: Floats) -> Floats:
     return np.where(np.diff(below) > 1e-6, np.diff(below), 0.0)
 
 
-def _texts(cells: Cells, j: int, edges: Floats, heights: Floats) -> list[dict[str, Any]]:
-    """Hidden shares to be written above the hatched region, and where."""
+def _texts(cells: Cells, j: int, edges: Floats) -> list[dict[str, Any]]:
+    """Hidden shares to be written, and over which place.
+
+    ``ends`` says at which ends of the axis the text may stand instead.
+    """
     kind, low, high = cells.kind(j), cells.lower(j), cells.upper(j)
     found = []
-    for code, word in ((BELOW, "hidden"), (ABOVE, "hidden"), (BETWEEN, "between limits")):
+    for code, word, other in (
+        (BELOW, "hidden", "l"),
+        (ABOVE, "hidden", "r"),
+        (BETWEEN, "between limits", ""),
+    ):
         chosen = kind == code
         if chosen.any():
             # Over the stretch that all such cells can lie in, where there is one.
             a = max(edges[0], float(low[chosen].max()))
             b = min(edges[-1], float(high[chosen].min()))
-            found.append((float(chosen.mean()), 0.5 * (a + b), word))
+            found.append((float(chosen.mean()), 0.5 * (a + b), word, other))
     if (kind == EITHER).any():
         ends = cells.pieces(j).ends
         left, right = ends.min() - edges[0], edges[-1] - ends.max()
         at = edges[0] + 0.5 * left if left > right else edges[-1] - 0.5 * right
         word = "hidden, on either side" if ends.size == 2 else "hidden, in one of several ranges"
-        found.append((float((kind == EITHER).mean()), at, word))
-    out = []
-    for share, at, word in found:
-        place = int(np.clip(np.searchsorted(edges, at) - 1, 0, heights.size - 1))
-        out.append({"share": share, "at": number(at), "y": number(heights[place], 5), "word": word})
-    return out
+        found.append((float((kind == EITHER).mean()), at, word, "lr" if ends.size == 2 else ""))
+    return [
+        {"share": share, "at": number(at), "word": word, "ends": other}
+        for share, at, word, other in found
+    ]
 
 
 def limits_of(cells: Cells, j: int) -> tuple[Floats, NDArray[np.str_], NDArray[np.intp]]:
@@ -176,9 +182,8 @@ def limits_to_draw(cells: Cells, j: int) -> dict[str, Any]:
 
 def kinds(cells: Cells, j: int) -> dict[str, int]:
     """Count the hidden cells by what is known of them."""
-    count = np.bincount(cells.kind(j), minlength=ANYWHERE + 1)
-    words = WORDS | ({ANYWHERE: "where the thresholds allow"} if cells.bound else {})
-    return {word: int(count[code]) for code, word in words.items() if count[code]}
+    count = np.bincount(cells.kind(j), minlength=TIED + 1)
+    return {word: int(count[code]) for code, word in WORDS.items() if count[code]}
 
 
 def substituted(cells: Cells, j: int, transform: Any) -> dict[str, Any] | None:
@@ -205,4 +210,15 @@ def substituted(cells: Cells, j: int, transform: Any) -> dict[str, Any] | None:
     patched = np.concatenate([seen, half, low[kind == ABOVE], between])
     if not np.isfinite(patched).all():
         return None
-    return {"mean": number(patched.mean()), "deviation": number(patched.std())}
+    ends = original(low[kind == BETWEEN]), original(high[kind == BETWEEN])
+    in_units = [
+        original(seen),
+        0.5 * limit,
+        original(low[kind == ABOVE]),
+        0.5 * (ends[0] + ends[1]),
+    ]
+    return {
+        "mean": number(patched.mean()),
+        "deviation": number(patched.std()),
+        "units_mean": number(np.concatenate(in_units).mean()),
+    }

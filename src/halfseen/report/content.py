@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from halfseen.data.moments import PairMoments
 from halfseen.report import words
-from halfseen.report.cells import ANYWHERE, BELOW, BETWEEN, LETTERS, Cells, read_cells
+from halfseen.report.cells import ANYWHERE, BELOW, BETWEEN, LETTERS, TIED, Cells, read_cells
 from halfseen.report.columns import (
     axis_range,
     histogram,
@@ -19,7 +19,8 @@ from halfseen.report.columns import (
     substituted,
 )
 from halfseen.report.ticks import ticks_in_units
-from halfseen.solvers.summary import shorten
+from halfseen.report.units import in_units, medians, original_scale
+from halfseen.solvers.summary import monte_carlo_share, shorten
 
 if TYPE_CHECKING:
     from halfseen.solvers.inference.uncertainty import Intervals
@@ -29,10 +30,10 @@ Floats = NDArray[np.float64]
 
 LEVEL = 0.95
 # What keeps the page small: rows that are drawn, cells of them, columns, and numbers of the trace.
-MOST_ROWS, MOST_CELLS, MOST_COLUMNS, MOST_TRACE = 2000, 40_000, 100, 10_000
+MOST_ROWS, MOST_CELLS, MOST_COLUMNS, MOST_TRACE = 2000, 30_000, 100, 6_000
 LONGEST_NAME = 200
-# Digits of a drawn value, counted from the spread of its column.
-DIGITS = 4
+# Digits of a drawn value, counted from the spread of its column; and of one in original units.
+DIGITS, UNIT_DIGITS = 4, 6
 
 
 def report_content(
@@ -70,7 +71,15 @@ def report_content(
         cells = cells.first(shown)
     intervals = None if fit.uncertainty is None else fit.uncertainty.intervals(LEVEL)
     transforms = _transforms(fit)
+    scale = _common_scale(transforms)
     columns = [_column(fit, cells, intervals, transforms[j], j) for j in range(shown)]
+    units = original_scale(fit, LEVEL)
+    for j, column in enumerate(columns):
+        # Where the scale is the same for all, it is said once, not in every label.
+        column["short"] = column["label"] if scale is None else column["name"]
+        column["units"] = (
+            None if units is None else in_units(units, cells, column, transforms[j], j)
+        )
     pairs = _pairs(fit, cells, intervals, columns)
     if cells is not None:
         # A transformed cell is held in its original units too.
@@ -87,8 +96,8 @@ def report_content(
         "rows": fit.rows,
         "drawn_rows": _row_names(cells, rows),
         "has_table": cells is not None,
-        "bound": cells is not None and cells.bound,
         "transformed": transformed,
+        "scale": scale,
         "level": LEVEL,
         "learned": words.learned(fit, columns, pairs),
         "left_out": words.hidden_names(fit.names, shown),
@@ -97,7 +106,7 @@ def report_content(
         "pairs": pairs,
         "trace": _trace(fit, shown),
         "monte_carlo": _monte_carlo(fit, shown),
-        "assumptions": words.assumptions(fit, transformed, cells is not None and cells.bound),
+        "assumptions": words.assumptions(fit, transformed),
         "checks": words.checks(diagnosis),
         "paper": words.PAPER,
         "call": call or words.call_of(fit),
@@ -110,6 +119,12 @@ def _transforms(fit: Fit) -> list[Any]:
     if fit.transforms is None:
         return [None] * len(fit.names)
     return [None if t.name == "none" else t for t in fit.transforms]
+
+
+def _common_scale(transforms: list[Any]) -> str | None:
+    """Name of the transformation, where all columns have the same."""
+    names = {None if t is None else str(t.name) for t in transforms}
+    return names.pop() if len(names) == 1 else None
 
 
 def _column(
@@ -151,13 +166,13 @@ def _column(
         column["substituted"] = substituted(cells, j, transform)
         column["histogram"] = histogram(cells, j, span)
         column["kinds"] = kinds(cells, j)
-        column["not_drawn"] = int((cells.kind(j) == ANYWHERE).sum())
+        column["not_drawn"] = int(np.isin(cells.kind(j), (ANYWHERE, TIED)).sum())
         column.update(limits_to_draw(cells, j))
     if transform is not None:
         column["ticks"] = ticks_in_units(transform, *span)
         if column["histogram"] is not None:
             _edges_in_units(column["histogram"], transform)
-        column["original"] = _original(column, transform)
+        column["original"] = medians(column, transform)
     return column
 
 
@@ -173,32 +188,6 @@ def _limits(limits: Any, j: int) -> list[float | None] | None:
     return None if low is None or high is None else [low, high]
 
 
-def _original(column: dict[str, Any], transform: Any) -> dict[str, Any]:
-    """Medians in original units: means of the modelled scale, transformed back."""
-
-    def back(z: float | None) -> float | None:
-        if z is None:
-            return None
-        with np.errstate(all="ignore"):
-            return number(np.asarray(transform.inverse(np.array([z])), dtype=float)[0])
-
-    interval = column["recovered"]["mean_interval"]
-    ends = None if interval is None else [back(end) for end in interval]
-    known = None if ends is None or None in ends else sorted(ends)  # type: ignore[type-var]
-    patched = column["substituted"]
-    return {
-        "word": "geometric mean" if transform.name.startswith("log") else "median",
-        "naive": back(column["naive"]["mean"]),
-        "substituted": None if patched is None else back(patched["mean"]),
-        "recovered": back(column["recovered"]["mean"]),
-        "interval": known,
-        "limits": [back(limit["at"]) for limit in column["limits"]],
-        "limit_range": None
-        if column["limit_range"] is None
-        else [back(column["limit_range"][end]) for end in ("from", "to")],
-    }
-
-
 def _pairs(
     fit: Fit, cells: Cells | None, intervals: Intervals | None, columns: list[dict[str, Any]]
 ) -> dict[str, Any] | None:
@@ -208,11 +197,14 @@ def _pairs(
         return None
     at = np.triu_indices(d, 1)
     none: list[Any] = [None] * at[0].size
-    naive, together = none, none
+    naive, together, ellipses = none, none, none
     if cells is not None:
-        correlation, counts = _available_cases(cells.values, [c["name"] for c in columns])
+        names = [c["name"] for c in columns]
+        correlation, counts, mean, deviation = _available_cases(cells.values, names)
         naive = [number(r, 5) for r in correlation[at]]
         together = [int(c) for c in counts[at]]
+        both = zip(at[0].tolist(), at[1].tolist(), strict=True)
+        ellipses = [_ellipse_of(mean, deviation, i, j) for i, j in both]
     lower, upper = none, none
     if intervals is not None:
         lower = [number(r, 5) for r in intervals.correlation.lower[:d, :d][at]]
@@ -223,11 +215,28 @@ def _pairs(
         "lower": lower,
         "upper": upper,
         "together": together,
+        "ellipses": ellipses,
     }
 
 
-def _available_cases(values: Floats, names: list[str]) -> tuple[Floats, Floats]:
-    """Correlations over the rows in which both columns are seen, and how many these are."""
+def _ellipse_of(mean: Floats, deviation: Floats, i: int, j: int) -> list[float | None] | None:
+    """Mean and deviation of column i and of column j, over the rows in which both are seen.
+
+    Rounded to a hundredth of the deviation, about a pixel.
+    """
+    spread = np.array([deviation[i, j], deviation[j, i]])
+    if not (np.isfinite(spread) & (spread > 0.0)).all():
+        return None
+    places = 2 - np.floor(np.log10(spread)).astype(int)
+    means = [_rounded(m, p)[0] for m, p in zip((mean[[i], j], mean[[j], i]), places, strict=True)]
+    return [means[0], number(spread[0], 3), means[1], number(spread[1], 3)]
+
+
+def _available_cases(values: Floats, names: list[str]) -> tuple[Floats, Floats, Floats, Floats]:
+    """Correlations over the rows in which both columns are seen, and how many these are.
+
+    Also the means and deviations over the same rows: at [i, j] those of column i.
+    """
     m = PairMoments.from_array(values, names)
     with np.errstate(all="ignore"):
         first, second = m.first / m.counts, m.second / m.counts
@@ -235,8 +244,10 @@ def _available_cases(values: Floats, names: list[str]) -> tuple[Floats, Floats]:
         variance[variance <= 1e-14 * second] = np.nan
         spread = np.sqrt(variance)
         correlation = (m.cross / m.counts - first * first.T) / (spread * spread.T)
+        mean = m.shift[:, None] + m.scale[:, None] * first
     # Two rows always lie on a line.
-    return np.where(m.counts > 2, np.clip(correlation, -1.0, 1.0), np.nan), m.counts
+    correlation = np.where(m.counts > 2, np.clip(correlation, -1.0, 1.0), np.nan)
+    return correlation, m.counts, mean, m.scale[:, None] * spread
 
 
 def _sample(n: int, cells_of_row: int) -> NDArray[np.intp]:
@@ -275,7 +286,7 @@ def _cells(cells: Cells, j: int, rows: NDArray[np.intp], transform: Any) -> dict
     if transform is not None:
         with np.errstate(all="ignore"):
             back = np.asarray(transform.inverse(at), dtype=float)
-        out["original"] = [number(x, 5) for x in back]
+        out["original"] = [number(x, UNIT_DIGITS) for x in back]
     return out
 
 
@@ -288,7 +299,10 @@ def _rounded(x: Floats, places: int) -> list[float | None]:
 
 
 def _trace(fit: Fit, shown: int) -> dict[str, Any] | None:
-    """Return the means over the steps, in standard errors from where they ended."""
+    """Return the means over the steps, in standard errors from the estimate.
+
+    Where two chains ran, the trace is that of the second, and the estimate the average of both.
+    """
     found = fit.history.get("trace", fit.history.get("iterates"))
     trace = None if found is None else np.asarray(found, dtype=float)
     if trace is None or trace.ndim != 2 or len(trace) < 2:
@@ -308,6 +322,8 @@ def _trace(fit: Fit, shown: int) -> dict[str, Any] | None:
         "unit": word,
         "steps": (steps + 1).tolist(),
         "all_steps": len(trace),
+        "sweeps": fit.history.get("sweeps"),
+        "chains": int(fit.history.get("chains", 1)),
         "columns": [[number(x, 4) for x in moved[:, j]] for j in range(shown)],
     }
 
@@ -330,8 +346,11 @@ def _monte_carlo(fit: Fit, shown: int) -> dict[str, Any] | None:
     with np.errstate(all="ignore"):
         mean = errors.mean[:shown] / unit[0]
         deviation = np.diag(errors.covariance)[:shown] / unit[1]
+    share = monte_carlo_share(fit)
     return {
         "against": word,
+        "most": None if share is None else number(share, 4),
+        "sweeps": fit.history.get("sweeps"),
         "mean": [number(x, 3) for x in mean],
         "deviation": [number(x, 3) for x in deviation],
     }

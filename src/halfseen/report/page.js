@@ -8,6 +8,9 @@
   // Square root of the 95 % quantile of chi-square with two degrees of freedom.
   const ELLIPSE = 2.447747;
   const PRINT_WIDTH = 660;
+  // Colours of lines that are told apart, solid first, then dashed, then dotted.
+  const LINES = ["recovered", "naive", "ink", "hidden"];
+  const DASHES = ["solid", "dash", "dot"];
 
   // Plotly reads a few tags, entities and formulas in texts; a name is shown as it was typed.
   const ENTITIES = { "&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;" };
@@ -20,9 +23,17 @@
   // In running text a name keeps its direction of writing to itself.
   const spoken = (text) => "\u2068" + short(text, 80) + "\u2069";
   const minus = (text) => String(text).replace(/-/g, "−");
-  const show = (x, digits = 4) =>
-    x === null || x === undefined ? "–" : minus(Number(x.toPrecision(digits)));
-  const signed = (r) => (r === null ? "–" : (r < 0 ? "−" : "+") + Math.abs(r).toFixed(2));
+  const show = (x, digits = 4) => {
+    if (x === null || x === undefined) return "–";
+    // A whole number is shown whole.
+    const whole = Math.abs(x) < 1e7 && Math.abs(x - Math.round(x)) <= 1e-9 * Math.abs(x);
+    return minus(whole ? Math.round(x) + 0 : Number(x.toPrecision(digits)));
+  };
+  const fixed = (x, places) => {
+    const text = x.toFixed(places);
+    return minus(Number(text) === 0 ? text.replace("-", "") : text);
+  };
+  const signed = (r) => (r === null ? "–" : (r > 0 && Number(r.toFixed(2)) > 0 ? "+" : "") + fixed(r, 2));
   const percent = (share) => {
     const p = 100 * share;
     if (p > 0 && p < 0.1) return "< 0.1 %";
@@ -69,7 +80,8 @@
     const name = column.transform === null
       ? label(column.name, 60)
       : `${label(column.name, 40)} (axis on the scale of ${label(column.label, 30)})`;
-    const own = { title: title(name), range: column.range };
+    const far = Math.max(...column.range.map(Math.abs));
+    const own = { title: title(name), range: column.range, exponentformat: far < 1e7 ? "none" : "power" };
     if (column.ticks) Object.assign(own, { tickvals: column.ticks[0], ticktext: column.ticks[1].map(minus) });
     return axis(Object.assign(own, more));
   }
@@ -116,28 +128,88 @@
       line: { color: colour("recovered"), width: 2.5 },
       hovertemplate: "recovered density %{y:.3g}<extra></extra>",
     });
-    const { shapes, annotations } = limitMarks(column, top);
+    const { shapes, annotations } = limitMarks(column);
+    const shares = shareTexts(column, top, grid, traces[traces.length - 1].y);
     draw("column", traces, {
-      height: 380, barmode: "stack", bargap: 0, shapes, annotations,
-      xaxis: axisOf(column), yaxis: axis({ title: title("density"), range: [0, 1.12 * top], nticks: 5 }),
+      height: 380, barmode: "stack", bargap: 0, shapes, annotations: annotations.concat(shares.annotations),
+      xaxis: axisOf(column),
+      yaxis: axis({ title: title("density"), range: [0, shares.top], nticks: 5, exponentformat: "power" }),
     });
     find("column-reading").textContent = columnReading(column);
+    caption("column", {
+      hatched: h && h.hidden.some((y) => y > 0), limits: column.limits.length > 0, range: column.limit_range,
+    });
   }
 
-  function limitMarks(column, top) {
+  // Shows the parts of a caption that hold for what is drawn.
+  function caption(id, holds) {
+    find(id + "-caption").querySelectorAll("[data-when]").forEach((part) => {
+      part.hidden = !holds[part.dataset.when];
+    });
+  }
+
+  // Texts of hidden shares: above the bars and the curve, or at an end of the axis where that is lower.
+  function shareTexts(column, top, grid, density) {
+    const h = column.histogram;
+    const [first, last] = column.range;
+    const annotations = [], taken = [];
+    let highest = 1.12 * top;
+    const tall = 0.08 * highest;
+    const letter = (6.8 * (last - first)) / Math.max(widthOf("column-plot") - 80, 120);
+    const heightOver = (a, b) => {
+      let y = 0;
+      grid.forEach((x, k) => { if (x >= a && x <= b) y = Math.max(y, density[k]); });
+      h.seen.forEach((seen, k) => {
+        const left = h.start + k * h.width;
+        if (left < b && left + h.width > a) y = Math.max(y, seen + h.hidden[k]);
+      });
+      taken.forEach(([from, to, height]) => { if (from < b && to > a) y = Math.max(y, height); });
+      return y;
+    };
+    (h ? h.texts : []).forEach((text) => {
+      const lines = `${percent(text.share)} ${text.word}`.replace(", ", ",\n").split("\n");
+      // Some room on both sides.
+      const wide = letter * (2 + Math.max(...lines.map((line) => line.length)));
+      const middle = Math.max(first, Math.min(text.at - wide / 2, last - wide));
+      const places = [middle];
+      if (text.ends.includes("l")) places.push(first);
+      if (text.ends.includes("r")) places.push(last - wide);
+      const heights = places.map((a) => heightOver(a, a + wide));
+      // A text across a limit seems to speak of both of its sides.
+      const costs = places.map((a, k) =>
+        heights[k] + tall * column.limits.filter(({ at }) => at > a && at < a + wide).length);
+      const least = Math.min(...costs);
+      const chosen = costs[0] <= 1.3 * least ? 0 : costs.indexOf(least);
+      const y = heights[chosen];
+      taken.push([places[chosen], places[chosen] + wide, y + lines.length * tall]);
+      // Below the labels of the limits, which stand at the top.
+      highest = Math.max(highest, y / (0.9 - 0.08 * lines.length));
+      annotations.push({
+        x: places[chosen] + wide / 2, xanchor: "center", y, yanchor: "bottom", yshift: 3, showarrow: false,
+        font: { color: colour("ink"), size: 12 }, text: lines.join("<br>"), bgcolor: colour("paper"), borderpad: 2, opacity: 0.9,
+      });
+    });
+    return { annotations, top: highest };
+  }
+
+  function limitMarks(column) {
     const shapes = [], annotations = [];
     const ink = { color: colour("ink"), size: 12 };
-    const units = (k) => show(column.original ? column.original.limits[k] : column.limits[k].at);
+    const units = (k) => show(column.original ? column.original.limits[k] : column.limits[k].at, 6);
     column.limits.forEach((limit, k) => {
       shapes.push({
         type: "line", x0: limit.at, x1: limit.at, y0: 0, y1: 1, yref: "paper",
         line: { color: colour("ink"), width: 1.2, dash: "dash" },
       });
       if (column.limits.length <= 3) {
+        // On the hidden side, unless the text would not fit there.
+        const [first, last] = column.range;
+        const room = (70 * (last - first)) / Math.max(widthOf("column-plot") - 80, 120);
+        const right = limit.side === "above" ? limit.at + room < last : limit.at - room < first;
         annotations.push({
           x: limit.at, y: 1, yref: "paper", yanchor: "top", showarrow: false, font: ink,
-          xanchor: limit.side === "above" ? "left" : "right", text: `limit ${units(k)} `,
-          bgcolor: colour("paper"), borderpad: 2, xshift: limit.side === "above" ? 4 : -4,
+          xanchor: right ? "left" : "right", text: `limit ${units(k)} `,
+          bgcolor: colour("paper"), borderpad: 2, xshift: right ? 4 : -4,
         });
       }
     });
@@ -152,16 +224,6 @@
         font: ink, text: `${range.many} limits`,
       });
     }
-    const [first, last] = column.range;
-    (column.histogram ? column.histogram.texts : []).forEach((text) => {
-      const along = (text.at - first) / (last - first);
-      annotations.push({
-        x: Math.min(Math.max(text.at, first), last),
-        xanchor: along < 0.12 ? "left" : along > 0.88 ? "right" : "center", y: Math.min(text.y, 0.95 * top),
-        yanchor: "bottom", yshift: 3, showarrow: false, font: ink, text: `${percent(text.share)} ${text.word}`,
-        bgcolor: colour("paper"), borderpad: 2, opacity: 0.9,
-      });
-    });
     return { shapes, annotations };
   }
 
@@ -177,7 +239,9 @@
     const own = column.original;
     if (own) {
       text += ` In original units the recovered ${own.word} is ${show(own.recovered)}`;
-      text += (own.interval ? ` (${show(own.interval[0])} to ${show(own.interval[1])})` : "") + ".";
+      text += own.interval ? ` (${show(own.interval[0])} to ${show(own.interval[1])})` : "";
+      if (column.units.mean !== null) text += `, the recovered mean ${show(column.units.mean)}`;
+      text += ".";
     }
     if (column.not_drawn) text += ` ${column.not_drawn} hidden cells have no limits of their own and are not drawn.`;
     return text;
@@ -210,12 +274,13 @@
     const number = original ? original[k] : at[k];
     switch (kind[k]) {
       case "s": return `${name}: ${show(number, 5)}`;
-      case "b": return `${name}: hidden, below ${show(number, 5)}`;
-      case "a": return `${name}: hidden, above ${show(number, 5)}`;
+      case "b": return `${name}: hidden, below ${show(number, 6)}`;
+      case "a": return `${name}: hidden, above ${show(number, 6)}`;
       case "i": return original ? `${name}: hidden, near ${show(number, 4)}`
         : `${name}: between ${show(at[k] - half[k], 4)} and ${show(at[k] + half[k], 4)}`;
       case "e": return `${name}: hidden, on either side`;
-      default: return `${name}: hidden${content.bound ? "" : ", anywhere"}`;
+      case "t": return `${name}: hidden, tied to other columns`;
+      default: return `${name}: hidden, anywhere`;
     }
   }
 
@@ -231,7 +296,7 @@
     const hidden = { x: [], y: [], text: [], symbol: [], label: [], halfX: [], halfY: [] };
     const corners = new Map();
     const edge = (column) => column.range[0] + 0.012 * (column.range[1] - column.range[0]);
-    const loose = (kind) => (kind === "e" ? "n" : kind);
+    const loose = (kind) => (kind === "e" || kind === "t" ? "n" : kind);
     content.drawn_rows.forEach((row, k) => {
       const kx = loose(x.cells.kind[k]), ky = loose(y.cells.kind[k]);
       if (kx === "n" && ky === "n") return;
@@ -290,10 +355,13 @@
       traces.push({
         type: "scatter", mode: "markers", x: [found[0].mean], y: [found[1].mean], showlegend: false,
         marker: { symbol: "cross-thin-open", size: 11, color: line.color, line: { width: 2, color: line.color } },
-        text: `${name.split(",")[0]} means`, hovertemplate: "%{text}: %{x:.4g}, %{y:.4g}<extra></extra>",
+        text: `${name.split(",")[0]}, means: ${show(found[0].mean)}, ${show(found[1].mean)}`, hovertemplate: "%{text}<extra></extra>",
       });
     };
-    outline("seen only, 95 %", [x.naive, y.naive], pairs.naive[k], { color: colour("naive"), width: 2, dash: "dash" });
+    // Of the rows in which both are seen: other rows belong to neither dots nor correlation.
+    const own = pairs.ellipses[k];
+    const first = columns.indexOf(x) < columns.indexOf(y) ? [0, 2] : [2, 0];
+    if (own) outline("seen only, 95 %", first.map((m) => ({ mean: own[m], deviation: own[m + 1] })), pairs.naive[k], { color: colour("naive"), width: 2, dash: "dash" });
     outline("recovered, 95 %", [x.recovered, y.recovered], pairs.recovered[k], { color: colour("recovered"), width: 2.5 });
     return traces;
   }
@@ -307,6 +375,9 @@
       height: Math.round(Math.min(Math.max(0.72 * width, 380), 600)),
       xaxis: axisOf(x), yaxis: axisOf(y), margin: { l: 60, r: 14, t: narrow ? 76 : 40, b: 52 },
     });
+    const drawn = Object.fromEntries(["ba", "i", "e", "t", "n", "etn"].map((letters) =>
+      [letters, content.has_table && [x, y].some((c) => Array.from(c.cells.kind).some((one) => letters.includes(one)))]));
+    caption("pair", drawn);
     const [low, high] = [pairs.lower[k], pairs.upper[k]];
     let text = `${spoken(x.label)} and ${spoken(y.label)}: recovered correlation ${signed(pairs.recovered[k])}`;
     if (low !== null && high !== null) text += ` (95 % interval ${signed(low)} to ${signed(high)})`;
@@ -355,7 +426,7 @@
   function drawHeat(id, values, heading) {
     const d = columns.length;
     const width = printing() ? 480 : widthOf(id + "-plot");
-    const names = columns.map((c) => label(c.label, width < 420 ? 12 : 20));
+    const names = columns.map((c) => label(c.short, width < 420 ? 12 : 20));
     const z = [], hover = [];
     for (let i = 0; i < d; i++) {
       z.push([]); hover.push([]);
@@ -363,7 +434,7 @@
         const k = i === j ? -1 : place(i, j);
         const r = k < 0 ? null : values[k];
         z[i].push(r);
-        let words = `${label(columns[i].label)} ~ ${label(columns[j].label)}<br>${signed(r)}`;
+        let words = `${label(columns[i].short)} ~ ${label(columns[j].short)}<br>${signed(r)}`;
         if (k >= 0 && id === "recovered" && pairs.lower[k] !== null && pairs.upper[k] !== null) {
           words += `, 95 % interval ${signed(pairs.lower[k])} to ${signed(pairs.upper[k])}`;
         }
@@ -403,13 +474,22 @@
   function drawTrace() {
     const trace = content.trace;
     const many = columns.length;
+    // Few lines are told apart by colour and dash, many by the pointer alone.
+    const few = many <= DASHES.length * LINES.length;
+    const line = (k) => few
+      ? { color: colour(LINES[k % LINES.length]), width: 1.8, dash: DASHES[Math.floor(k / LINES.length)] }
+      : { color: colour("recovered"), width: many > 20 ? 1 : 1.5 };
     const traces = columns.map((c, k) => ({
-      type: "scatter", mode: "lines", x: trace.steps, y: trace.columns[k], showlegend: false,
-      line: { color: colour("recovered"), width: many > 20 ? 1 : 1.5 }, opacity: many > 20 ? 0.35 : 0.6,
-      text: trace.steps.map(() => label(c.label)), hovertemplate: "%{text}<br>step %{x}: %{y:.3f}<extra></extra>",
+      type: "scatter", mode: "lines", x: trace.steps, y: trace.columns[k], name: label(c.short, 24), line: line(k),
+      opacity: few ? 1 : many > 20 ? 0.35 : 0.6,
+      text: trace.steps.map((step, m) => {
+        const y = trace.columns[k][m];
+        return `${label(c.short)}<br>step ${step}: ${y === null ? "–" : fixed(y, 3)}`;
+      }),
+      hovertemplate: "%{text}<extra></extra>",
     }));
     draw("trace", traces, {
-      height: 300, showlegend: false, margin: { l: 56, r: 12, t: 12, b: 48 },
+      height: few ? 340 : 300, showlegend: few, margin: { l: 56, r: 12, t: few ? 40 : 12, b: 48 },
       shapes: [{ type: "rect", xref: "paper", x0: 0, x1: 1, y0: -0.1, y1: 0.1, layer: "below", fillcolor: colour("wash"), line: { width: 1, color: colour("rule") } }],
       xaxis: axis({ title: title("step"), rangemode: "tozero" }),
       yaxis: axis({ title: title(trace.unit === "standard errors" ? "standard errors" : "units"), nticks: 6 }),
@@ -422,7 +502,7 @@
     const at = columns.map((_, k) => k);
     const one = (name, values, symbol, color, shift) => ({
       type: "scatter", mode: "markers", name, x: at.map((k) => k + shift), y: values.map((v) => (v === null ? null : 100 * v)),
-      text: columns.map((c) => label(c.label)), marker: { symbol, color, size: d > 60 ? 5 : 8, line: { width: 1.5, color } },
+      text: columns.map((c) => label(c.short)), marker: { symbol, color, size: d > 60 ? 5 : 8, line: { width: 1.5, color } },
       hovertemplate: "%{text}<br>%{y:.1f} %<extra></extra>",
     });
     const largest = Math.max(...errors.mean.concat(errors.deviation).map((v) => 100 * (v || 0)));
@@ -433,7 +513,7 @@
       height: 320,
       shapes: [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: 10, y1: 10, line: { color: colour("quiet"), width: 1, dash: "dash" } }],
       xaxis: axis(Object.assign({ range: [-0.6, d - 0.4], tickangle: d > 4 ? -35 : 0 },
-        d <= 40 ? { tickvals: at, ticktext: columns.map((c) => label(c.label, 18)) } : { showticklabels: false })),
+        d <= 40 ? { tickvals: at, ticktext: columns.map((c) => label(c.short, 18)) } : { showticklabels: false })),
       yaxis: axis({ title: title("% of the statistical error"), range: [0, Math.max(12, 1.15 * largest)], nticks: 5 }),
     });
   }

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 from halfseen.errors import InputError
 from halfseen.files import write_text_whole
 from halfseen.report import sections
+from halfseen.report.compared import compared
 from halfseen.report.content import report_content
+from halfseen.report.tables import remark
 
 if TYPE_CHECKING:
     from halfseen.solvers.result import Fit
@@ -85,9 +87,9 @@ def page_of(content: dict[str, Any], library: str) -> str:
         "title": escape(content["title"]),
         "css": _resource("page.css"),
         "learned": "".join(f"<p>{escape(text)}</p>" for text in content["learned"])
-        + sections.remark(content["left_out"]),
+        + remark(content["left_out"]),
         "status": sections.status(content["status"]),
-        "compared": sections.compared(content),
+        "compared": compared(content),
         "columns": sections.columns(content),
         "pairs": sections.pairs(content),
         "correlations": sections.correlations(content),

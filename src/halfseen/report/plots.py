@@ -9,7 +9,8 @@ import numpy as np
 
 from halfseen.errors import InputError
 from halfseen.report.content import report_content
-from halfseen.report.words import percent, signed
+from halfseen.report.shares import write_shares
+from halfseen.report.words import signed
 from halfseen.solvers.summary import shorten
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ LOW, MIDDLE, HIGH = "#2b5c9e", "#f4f4f2", "#b4530a"
 ELLIPSE = 2.447747
 # More columns than this have no numbers in their cells, and no names beside them.
 MOST_NUMBERS, MOST_NAMES = 25, 40
+# Of lines that are told apart, solid first, then dashed, then dotted.
+LINES, DASHES = (RECOVERED, NAIVE, INK, HIDDEN), ("-", "--", ":")
 MARKERS = {"b": ("<", "v"), "a": (">", "^"), "i": ("D", "D")}
 
 
@@ -93,15 +96,6 @@ class Plots:
                     left[where], hidden[where], bottom=seen[where], facecolor="none",
                     edgecolor=HIDDEN, hatch="////", linewidth=0.0, label="hidden", **bars,
                 )  # fmt: skip
-            low, high = column["range"]
-            for text in h["texts"]:
-                along = (text["at"] - low) / (high - low)
-                side = "left" if along < 0.12 else "right" if along > 0.88 else "center"
-                ax.annotate(
-                    f"{percent(text['share'])} {text['word']}", (text["at"], text["y"]), (0, 4),
-                    textcoords="offset points", ha=side, color=INK, fontsize="small",
-                    bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 1},
-                )  # fmt: skip
         x = np.linspace(column["range"][0], column["range"][1], 400)
         density = np.exp(-0.5 * ((x - mean) / deviation) ** 2) / (deviation * np.sqrt(2 * np.pi))
         ax.plot(x, density, color=RECOVERED, linewidth=2.2, label="recovered density")
@@ -117,6 +111,8 @@ class Plots:
         _scale(ax, column, "x")
         ax.set_ylabel("density")
         ax.set_ylim(0.0, 1.08 * ax.get_ylim()[1])
+        if h is not None:
+            write_shares(ax, column, (x, density))
         _legend(ax, ("seen", "hidden", "recovered density"))
         return ax
 
@@ -132,22 +128,15 @@ class Plots:
         if self._content["has_table"]:
             _points(ax, x, y)
         r = self._correlations(a, b)
-        for name, key, color, style in (
-            ("seen only", "naive", NAIVE, "--"),
-            ("recovered", "recovered", RECOVERED, "-"),
+        for name, known, color, style in (
+            ("seen only", self._both_seen(a, b), NAIVE, "--"),
+            ("recovered", _recovered(x, y, r["recovered"]), RECOVERED, "-"),
         ):
-            known = [
-                x[key]["mean"],
-                x[key]["deviation"],
-                y[key]["mean"],
-                y[key]["deviation"],
-                r[key],
-            ]
             if None in known:
                 continue
             ax.plot(
                 *_ellipse(*known), color=color, linestyle=style, linewidth=2.0,
-                label=f"{name}, r = {signed(r[key])}",
+                label=f"{name}, r = {signed(known[4])}",
             )  # fmt: skip
             ax.plot(known[0], known[2], "+", color=color, markersize=11, markeredgewidth=2)
         _scale(ax, x, "x")
@@ -156,11 +145,20 @@ class Plots:
         return ax
 
     def _correlations(self, a: int, b: int) -> dict[str, Any]:
+        """Return what is known of a pair."""
         d = len(self._content["columns"])
         low, high = min(a, b), max(a, b)
         k = low * d - low * (low + 1) // 2 + high - low - 1
-        pairs = self._content["pairs"]
-        return {key: pairs[key][k] for key in ("naive", "recovered")}
+        return {key: values[k] for key, values in self._content["pairs"].items()}
+
+    def _both_seen(self, a: int, b: int) -> list[Any]:
+        """Means, deviations and correlation of the rows in which both are seen."""
+        r = self._correlations(a, b)
+        if r["ellipses"] is None:
+            return [None]
+        # The pair is held with its first column first.
+        first, second = r["ellipses"][:2], r["ellipses"][2:]
+        return [*first, *second, r["naive"]] if a < b else [*second, *first, r["naive"]]
 
     def correlation(self, ax: Axes | None = None) -> Axes:
         """Draw the recovered correlations as a heat map."""
@@ -183,7 +181,7 @@ class Plots:
                 color = INK if _lightness(colours(0.5 + 0.5 * R[p, q])) > 0.3 else "white"
                 ax.text(q, p, signed(R[p, q]), ha="center", va="center", color=color, fontsize=size)
         if d <= MOST_NAMES:
-            names = [plain(shorten(c["label"], 24)) for c in self._content["columns"]]
+            names = [plain(shorten(c["short"], 24)) for c in self._content["columns"]]
             ax.set_xticks(range(d), names, rotation=45, ha="right", rotation_mode="anchor")
             ax.set_yticks(range(d), names)
         else:
@@ -191,11 +189,16 @@ class Plots:
             ax.set_yticks([])
         ax.tick_params(length=0)
         ax.spines[:].set_visible(False)
-        ax.figure.colorbar(image, ax=ax, shrink=0.7, label="recovered correlation")
+        scale = self._content["scale"]
+        label = "recovered correlation" + (f"\non the {plain(scale)} scale" if scale else "")
+        ax.figure.colorbar(image, ax=ax, shrink=0.7, label=label)
         return ax
 
     def trace(self, ax: Axes | None = None) -> Axes:
-        """Draw the means over the steps of the solver, in standard errors from where they ended."""
+        """Draw the means over the steps of the solver, in standard errors from the estimate.
+
+        Where two chains ran, the lines are those of the second, and the estimate is the average of both.
+        """
         trace = self._content["trace"]
         if trace is None:
             raise InputError(
@@ -205,13 +208,29 @@ class Plots:
         ax = _axes(ax, (6.4, 3.4))
         ax.axhspan(-0.1, 0.1, color=RULE, alpha=0.5, linewidth=0, zorder=0)
         many = len(trace["columns"])
-        for values in trace["columns"]:
+        few = many <= len(DASHES) * len(LINES)
+        style: dict[str, Any] = {
+            "color": RECOVERED,
+            "linewidth": 1.2,
+            "alpha": 0.7 if many < 20 else 0.4,
+        }
+        for k, (column, values) in enumerate(
+            zip(self._content["columns"], trace["columns"], strict=True)
+        ):
             y = [np.nan if v is None else v for v in values]
+            if few:
+                # Told apart by colour and dash.
+                dash = DASHES[k // len(LINES)]
+                style = {"color": LINES[k % len(LINES)], "linewidth": 1.4, "linestyle": dash}
+            # A name that starts with a line below would be left out of the legend.
             ax.plot(
-                trace["steps"], y, color=RECOVERED, linewidth=1.2, alpha=0.7 if many < 20 else 0.4
+                trace["steps"], y, label=plain("\u200b" + shorten(column["short"], 24)), **style
             )
-        ax.set_xlabel("step")
-        ax.set_ylabel(f"mean, in {trace['unit']}\nfrom where it ended")
+        step = "step of two sweeps" if trace["sweeps"] is not None else "step"
+        ax.set_xlabel(step + (", of the second of two chains" if trace["chains"] > 1 else ""))
+        ax.set_ylabel(f"mean, in {trace['unit']}\nfrom the estimate")
+        if few:
+            ax.legend(frameon=False, fontsize="small", loc="best", ncols=2 if many > 4 else 1)
         _tidy(ax)
         return ax
 
@@ -267,6 +286,11 @@ def _scale(ax: Axes, column: dict[str, Any], which: str) -> None:
     _tidy(ax)
 
 
+def _recovered(x: dict[str, Any], y: dict[str, Any], r: float | None) -> list[Any]:
+    ends = [c["recovered"][key] for c in (x, y) for key in ("mean", "deviation")]
+    return [*ends, r]
+
+
 def _ellipse(
     mx: float, sx: float, my: float, sy: float, r: float
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -279,7 +303,7 @@ def _points(ax: Axes, x: dict[str, Any], y: dict[str, Any]) -> None:
     """Draw seen rows as dots, and rows with a hidden cell at its limit, pointing to where it is."""
     kinds = np.array([list(c["cells"]["kind"]) for c in (x, y)])
     at = np.array([[np.nan if v is None else v for v in c["cells"]["at"]] for c in (x, y)])
-    loose = np.isin(kinds, ["n", "e"])
+    loose = np.isin(kinds, ["n", "e", "t"])
     for k, column in enumerate((x, y)):
         low, high = column["range"]
         at[k, loose[k]] = low + 0.012 * (high - low)

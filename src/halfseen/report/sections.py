@@ -7,28 +7,28 @@ from typing import Any
 
 import numpy as np
 
+from halfseen.report.captions import (
+    column_caption,
+    pair_caption,
+    scale_words,
+    trace_caption,
+    trace_words,
+)
 from halfseen.report.tables import (
     DASH,
     Cell,
     heading,
     name,
-    places_for,
-    show,
-    show_interval,
+    readable,
     table,
 )
-from halfseen.report.words import percent, signed
+from halfseen.report.words import fine_percent, percent, signed
 from halfseen.solvers.summary import shorten
 
 # Pairs that are listed in the table below the heat maps.
 MOST_PAIRS = 300
 MARK = {"ok": "✓", "look": "!", "problem": "✕"}
 WORD = {"ok": "fine", "look": "look", "problem": "problem"}
-
-
-def remark(text: str | None) -> str:
-    """Set a sentence apart; nothing where there is none."""
-    return f'<p class="remark">{escape(text)}</p>' if text else ""
 
 
 def _badge(level: str, text: str) -> str:
@@ -44,95 +44,6 @@ def status(found: dict[str, Any]) -> str:
     return (
         f'<div class="status"><p>{_badge(found["level"], found["name"])}'
         f"{escape(found['sentence'])}</p>{f'<ul>{notes}</ul>' if notes else ''}</div>"
-    )
-
-
-def _error(interval: list[float] | None) -> float | None:
-    """Size of the error that an interval stands for, to choose decimals by."""
-    return None if interval is None else (interval[1] - interval[0]) / 4.0
-
-
-def _estimate(value: float | None, interval: list[float] | None, places: int) -> list[Cell]:
-    return [Cell(show(value, places), "main"), Cell(show_interval(interval, places), "interval")]
-
-
-def compared(content: dict[str, Any]) -> str:
-    """Make the table of means and deviations, on the modelled scale and in original units."""
-    columns = content["columns"]
-    patched = any(c["substituted"] for c in columns)
-    sure = any(c["recovered"]["mean_interval"] for c in columns)
-    ways = (
-        '<th scope="col" class="group">seen only</th>'
-        f"{'<th scope=col>half limit</th>' if patched else ''}"
-        '<th scope="col">recovered</th>'
-        f'<th scope="col">{"95 % interval" if sure else ""}</th>'
-    )
-    width = 4 if patched else 3
-    head = (
-        '<tr><th rowspan="2" scope="col" class="words">column</th>'
-        '<th rowspan="2" scope="col">hidden</th>'
-        f'<th colspan="{width}" scope="colgroup" class="group">mean</th>'
-        f'<th colspan="{width}" scope="colgroup" class="group">standard deviation</th></tr>'
-        f"<tr>{ways}{ways}</tr>"
-    )
-    rows = [_compared_row(c, patched) for c in columns]
-    text = (
-        "<p>“Seen only” leaves hidden cells out. "
-        + (
-            "“Half limit” puts half the limit in place of every value below it, the usual patch. "
-            if patched
-            else ""
-        )
-        + "“Recovered” is what the rule and the seen values together say."
-        + ("" if sure else " This fit has no standard errors, so there are no intervals.")
-        + "</p>"
-    )
-    if not content["has_table"]:
-        text += remark(
-            "This fit does not hold its table, so the page shows what was learned without the data, "
-            "and no naive numbers. Fit from the table itself to see both."
-        )
-    scale = ", on the modelled scale" if content["transformed"] else ""
-    out = text + table(f"Means and standard deviations{scale}", head, rows)
-    return out + _in_original_units(columns, patched, sure)
-
-
-def _compared_row(column: dict[str, Any], patched: bool) -> list[Cell]:
-    cells = [Cell(name(column["label"])), Cell(percent(column["hidden_share"]))]
-    found = column["recovered"]
-    for what in ("mean", "deviation"):
-        interval = found[f"{what}_interval"]
-        places = places_for(_error(interval), found["deviation"] / 10.0)
-        cells.append(Cell(show(column["naive"][what], places), "naive group"))
-        if patched:
-            half = column["substituted"]
-            cells.append(Cell(show(half and half[what], places), "naive"))
-        cells += _estimate(found[what], interval, places)
-    return cells
-
-
-def _in_original_units(columns: list[dict[str, Any]], patched: bool, sure: bool) -> str:
-    some = [c for c in columns if c["transform"] is not None]
-    if not some:
-        return ""
-    rows = []
-    for column in some:
-        own = column["original"]
-        places = places_for(_error(own["interval"]), own["recovered"])
-        row = [
-            Cell(name(column["name"])),
-            Cell(escape(f"{column['transform']}: {own['word']}"), "words"),
-            Cell(show(own["naive"], places), "naive"),
-        ]
-        if patched:
-            row.append(Cell(show(own["substituted"], places), "naive"))
-        rows.append(row + _estimate(own["recovered"], own["interval"], places))
-    words = ["column", "transformation, and what is shown", "seen only"]
-    words += (["half limit"] if patched else []) + ["recovered", "95 % interval" if sure else ""]
-    return (
-        "<h3>In original units</h3><p>The mean of a transformed column, transformed back, is its "
-        "median; for a logarithm it is the geometric mean.</p>"
-        + table("Medians in original units", heading(*words), rows)
     )
 
 
@@ -166,11 +77,6 @@ def _plot(key: str, kind: str = "", label: str | None = None) -> str:
 
 def columns(content: dict[str, Any]) -> str:
     """Make the figure of one column at a time, and the table of what is hidden."""
-    caption = (
-        "Bars: the seen values. Hatched: the hidden cells, each spread evenly over where it can be, so "
-        "that its area is the hidden share. Line: the recovered density. Where limits are the same for "
-        "all rows, a dashed line marks them."
-    )
     controls = (
         f'<div class="controls">{_select("Column", "column", content, _most_hidden(content))}</div>'
         if len(content["columns"]) > 1
@@ -192,7 +98,7 @@ def columns(content: dict[str, Any]) -> str:
         rows,
     )
     return (
-        _figure("column", reading + _plot("column"), caption, controls)
+        _figure("column", reading + _plot("column"), column_caption(content["columns"]), controls)
         + f"<details><summary>Hidden cells and limits of every column</summary>{listed}</details>"
     )
 
@@ -211,11 +117,12 @@ def _limits(column: dict[str, Any]) -> str:
     if column["limit_range"] is not None:
         ends = column["limit_range"]["from"], column["limit_range"]["to"]
         low, high = own["limit_range"] if own else ends
-        text = f"{column['limit_range']['many']} between {low:.5g} and {high:.5g}"
+        many = column["limit_range"]["many"]
+        text = f"{many} between {readable(low, 5)} and {readable(high, 5)}"
     else:
         at = own["limits"] if own else [limit["at"] for limit in column["limits"]]
-        text = ", ".join(f"{x:.5g}" for x in at if x is not None)
-    return text.replace("-", "−") or DASH
+        text = ", ".join(readable(x) for x in at if x is not None)
+    return text or DASH
 
 
 def pairs(content: dict[str, Any]) -> str:
@@ -229,16 +136,8 @@ def pairs(content: dict[str, Any]) -> str:
         + _select("Vertical", "pair-y", content, second)
         + "</div>"
     )
-    drawn, rows = len(content["drawn_rows"]), content["rows"]
-    caption = (
-        "Dots: rows in which both are seen. Triangles: rows in which one is hidden, at the limit, "
-        "pointing to where the value is; corner triangles: both hidden; marks at the edge: nothing is "
-        "known of the value. Dashed: the 95 % ellipse of what is seen alone. Solid: the recovered one."
-    )
-    if drawn and drawn < rows:
-        caption += f" Drawn are {drawn:,} of {rows:,} rows, spread evenly over the table."
     reading = '<p class="reading" id="pair-reading" aria-live="polite"></p>'
-    return _figure("pair", reading + _plot("pair", "tall"), caption, controls) + (
+    return _figure("pair", reading + _plot("pair", "tall"), pair_caption(content), controls) + (
         '<p>The correlation of every pair is in the <a href="#correlation-table">table below</a>.</p>'
     )
 
@@ -263,6 +162,7 @@ def correlations(content: dict[str, Any]) -> str:
     caption = (
         "Left: correlations over the rows in which both columns are seen. Right: recovered. Both share "
         "one scale; hover over a cell, or open the table, for numbers and intervals."
+        + escape(scale_words(content))
     )
     inside = (
         f'<div class="side">{_plot("naive", label="Naive correlations")}'
@@ -274,6 +174,7 @@ def correlations(content: dict[str, Any]) -> str:
 def _correlation_table(content: dict[str, Any]) -> str:
     pairs, columns = content["pairs"], content["columns"]
     i, j = np.triu_indices(len(columns), 1)
+    names = [name(shorten(c["short"], 80)) for c in columns]
     strength = [abs(r) if r is not None else 0.0 for r in pairs["recovered"]]
     order = np.argsort(-np.array(strength), kind="stable")[:MOST_PAIRS]
     rows = []
@@ -282,7 +183,7 @@ def _correlation_table(content: dict[str, Any]) -> str:
         many = pairs["together"][k]
         rows.append(
             [
-                Cell(f"{name(columns[i[k]]['label'])} ~ {name(columns[j[k]]['label'])}"),
+                Cell(f"{names[i[k]]} ~ {names[j[k]]}"),
                 Cell(DASH if many is None else f"{many:,}"),
                 Cell(DASH if old is None else signed(old), "naive"),
                 Cell(signed(pairs["recovered"][k]), "main"),
@@ -317,15 +218,10 @@ def convergence(content: dict[str, Any]) -> str:
         )
     out = ""
     if trace is not None:
-        out += (
-            "<p>Each line is the mean of a column, step by step, in "
-            f"{escape(trace['unit'])} from where it ended. Look for lines that run level at the "
-            "end, inside the band of ± 0.1. Lines that still climb or fall say that the solver needs "
-            "more steps.</p>"
-        ) + _figure(
+        out += f"<p>{escape(trace_words(trace))}</p>" + _figure(
             "trace",
             _plot("trace", "short"),
-            f"Means over {trace['all_steps']:,} steps; the band is ± 0.1 of the unit.",
+            escape(trace_caption(trace) + scale_words(content)),
         )
     if monte_carlo is not None:
         out += _monte_carlo(content)
@@ -343,13 +239,20 @@ def _monte_carlo(content: dict[str, Any]) -> str:
     against = f" {errors['against']}" if errors["against"] else ""
     if max(known) == 0.0:
         return "<p>Nothing had to be drawn at random, so there is no Monte-Carlo error.</p>"
+    sweeps = f" ({errors['sweeps']:,} sweeps)" if errors["sweeps"] is not None else ""
+    adds = (
+        f"at most {percent(max(known))} of the statistical error{against} to any mean or standard "
+        f"deviation{sweeps}"
+        if errors["most"] is None
+        else f"at most {fine_percent(errors['most'])} of a standard error to any estimate, covariances "
+        f"included{sweeps}"
+    )
     text = (
-        f"<p>Sampling adds at most {percent(max(known))} of the statistical error{escape(against)} to "
-        "any mean or standard deviation. Errors add as squares, so a share of 10 % lengthens an "
+        f"<p>Sampling adds {escape(adds)}. Errors add as squares, so a share of 10 % lengthens an "
         "interval by half a percent; above 30 % it is worth another run with more sweeps.</p>"
     )
     rows = [
-        [Cell(name(c["label"])), *(Cell(DASH if x is None else percent(x)) for x in both)]
+        [Cell(name(c["short"])), *(Cell(DASH if x is None else percent(x)) for x in both)]
         for c, *both in zip(content["columns"], errors["mean"], errors["deviation"], strict=True)
     ]
     listed = table(
@@ -358,6 +261,7 @@ def _monte_carlo(content: dict[str, Any]) -> str:
         rows,
     )
     caption = "Monte-Carlo errors, as shares of the statistical error of the same parameter."
+    caption += escape(scale_words(content))
     return (
         text
         + _figure("sampling", _plot("sampling", "short"), caption)
@@ -365,10 +269,16 @@ def _monte_carlo(content: dict[str, Any]) -> str:
     )
 
 
+def _quoted(item: dict[str, Any]) -> str:
+    """Show the code that belongs to an assumption, where there is some."""
+    code = item.get("code")
+    return f"<pre><code>{escape(code)}</code></pre>" if code else ""
+
+
 def assumptions(content: dict[str, Any]) -> str:
     """Say what was believed and what was checked."""
     believed = "".join(
-        f"<dt>{escape(item['title'])}</dt><dd>{escape(item['text'])}</dd>"
+        f"<dt>{escape(item['title'])}</dt><dd>{escape(item['text'])}{_quoted(item)}</dd>"
         for item in content["assumptions"]
     )
     out = f"<h3>What was believed</h3><dl>{believed}</dl><h3>What was checked</h3>"

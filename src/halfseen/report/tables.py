@@ -25,6 +25,11 @@ def name(text: str) -> str:
     return f"<bdi>{escape(text)}</bdi>"
 
 
+def remark(text: str | None) -> str:
+    """Set a sentence apart; nothing where there is none."""
+    return f'<p class="remark">{escape(text)}</p>' if text else ""
+
+
 def table(caption: str, head: str, rows: Iterable[Sequence[Cell]]) -> str:
     """Put a table together in a box that scrolls; the first cell of a row is its heading."""
     body = []
@@ -62,6 +67,28 @@ def show(x: float | None, places: int) -> str:
     if x and not 1e-9 < abs(x) < 1e9:
         return f"{x:.4g}".replace("-", "−")
     text = f"{x:.{places}f}"
+    if float(text) == 0.0:
+        text = text.lstrip("-")
+    return text.replace("-", "−")
+
+
+def readable(x: float, digits: int = 6) -> str:
+    """Show a number to so many digits, without an exponent up to ten millions.
+
+    Whole numbers are shown whole.
+
+    Examples
+    --------
+    >>> readable(150000.0), readable(1234567.0), readable(0.05), readable(-2.5), readable(1e9)
+    ('150000', '1234567', '0.05', '−2.5', '1e+09')
+    """
+    if 1.0 <= abs(x) < 1e7 and abs(x - round(x)) <= 1e-9 * abs(x):
+        text = f"{round(x)}"
+    else:
+        text = f"{x:.{digits}g}"
+        if "e" in text and 1e-6 < abs(x) < 1e7:
+            text = f"{float(text):.{0 if abs(x) > 1.0 else 12}f}"
+            text = text.rstrip("0") if "." in text else text
     if float(text) == 0.0:
         text = text.lstrip("-")
     return text.replace("-", "−")

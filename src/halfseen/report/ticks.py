@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from halfseen.report.tables import readable
+
 Floats = NDArray[np.float64]
 
 FEWEST, MOST = 3, 8
@@ -48,7 +50,7 @@ def ticks_in_units(transform: Any, low: float, high: float) -> tuple[list[float]
             best, least = (place, numbers[inside][order]), cost
     if best is None:
         return None
-    return [float(p) for p in best[0]], [f"{x:.6g}" for x in best[1]]
+    return [float(p) for p in best[0]], [readable(x) for x in best[1]]
 
 
 def _families(low: float, high: float) -> list[Floats]:

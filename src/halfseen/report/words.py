@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halfseen.data.interval_data import IntervalData
+from halfseen.report.rule_words import given_rule, rule_of
 from halfseen.solvers.result import Status, name_some
 from halfseen.solvers.summary import shorten
 
@@ -58,6 +59,11 @@ def percent(share: float) -> str:
     if 0.0 < share < 0.001:
         return "< 0.1 %"
     return f"{100 * share:.1f} %" if share < 0.0995 and share > 0.0 else f"{100 * share:.0f} %"
+
+
+def fine_percent(share: float) -> str:
+    """Show a share in percent with one decimal, as the summary does."""
+    return "< 0.1 %" if 0.0 < share < 0.001 else f"{100 * share:.1f} %"
 
 
 def learned(fit: Fit, columns: Sequence[dict[str, Any]], pairs: dict[str, Any] | None) -> list[str]:
@@ -135,7 +141,8 @@ def _turned(columns: Sequence[dict[str, Any]], pairs: dict[str, Any] | None) -> 
 
 def signed(x: float) -> str:
     """Show a correlation with a sign and two decimals."""
-    return f"{x:+.2f}".replace("-", "−")
+    text = f"{x:+.2f}"
+    return "0.00" if float(text) == 0.0 else text.replace("-", "−")
 
 
 def status_of(fit: Fit) -> dict[str, Any]:
@@ -151,18 +158,22 @@ def status_of(fit: Fit) -> dict[str, Any]:
         "name": fit.status.name.lower().replace("_", " "),
         "level": level,
         "sentence": fit.status.value,
-        "notes": [note.text or note.status.value for note in fit.notes],
+        "notes": _notes(fit),
     }
 
 
-def assumptions(fit: Fit, transformed: bool, bound: bool) -> list[dict[str, str]]:
-    """Say what had to be believed for the numbers on the page to be right."""
+def _notes(fit: Fit) -> list[str]:
+    """Texts of the notes; a note without one says its status, unless the page says it already."""
+    texts = [note.text or note.status.value for note in fit.notes]
+    return [t for t in dict.fromkeys(texts) if t != fit.status.value]
+
+
+def assumptions(fit: Fit, transformed: bool) -> list[dict[str, Any]]:
+    """Say what had to be believed for the numbers on the page to be right.
+
+    Each has a title, a text, and where there is something to quote a ``code``.
+    """
     scale = " after the transformations named above" if transformed else ""
-    rule = (
-        "The linear thresholds that tie columns together are known exactly."
-        if bound
-        else "Limits and sets are those that really hid the values, in the units of the table."
-    )
     return [
         {
             "title": "The distribution",
@@ -170,7 +181,7 @@ def assumptions(fit: Fit, transformed: bool, bound: bool) -> list[dict[str, str]
             "The hidden side is filled in from the shape of the seen side, so a skewed column that "
             "was not transformed is recovered wrongly even if its limit is right.",
         },
-        {"title": "The rule", "text": f"{rule} A wrong limit moves the mean."},
+        {"title": "The rule", **rule_of(fit)},
         {
             "title": f"The method, {fit.method}",
             "text": BELIEFS.get(fit.method, "See the documentation of the method."),
@@ -197,6 +208,14 @@ def checks(diagnosis: Any) -> dict[str, Any] | None:
     return {"findings": found, "text": None if found else str(diagnosis)}
 
 
+def _is_text(asked: Any) -> bool:
+    """Whether transforms were told as words, for all columns, for each or by name."""
+    words = asked.values() if isinstance(asked, dict) else asked
+    if isinstance(asked, str):
+        return True
+    return isinstance(asked, dict | list | tuple) and all(isinstance(w, str) for w in words)
+
+
 def call_of(fit: Fit) -> str:
     """Put together the call that repeats a fit, as far as the fit knows it."""
     source = fit.source
@@ -206,7 +225,7 @@ def call_of(fit: Fit) -> str:
     lines = []
     given = source.X if source.original is None else source.original
     arguments = ["data" if isinstance(given, IntervalData) else "X"]
-    rule = source.missingness if source.original is None else source.original_rule
+    rule = given_rule(source)
     if rule is not None:
         text = repr(rule)
         if "array of shape" in text or "<" in text or len(text) > 300:
@@ -217,15 +236,23 @@ def call_of(fit: Fit) -> str:
     arguments.append(method)
     given_too = dict(source.call or source.options)
     seed = given_too.pop("random_state", fit.history.get("seed", source.seed))
+    if _is_text(asked := given_too.pop("transforms", None)):
+        # As they were asked for: powers are learned again, which the likelihood counts.
+        arguments.append(f"transforms={json.dumps(asked, ensure_ascii=False)}")
+        learned = [t.name for t in fit.transforms or () if t.name.startswith(("boxcox", "yeo"))]
+        if learned:
+            lines.append(f"# powers: {shorten(', '.join(learned), 300)}")
     for name, value in given_too.items():
         if isinstance(value, bool | str | int | float):
             text = json.dumps(value) if isinstance(value, str) else repr(value)
             arguments.append(f"{name}={text}")
+        elif name == "names" and value is not None:
+            arguments.append(f"names={json.dumps(value, ensure_ascii=False)}")
         elif value is not None:
             arguments.append(f"{name}={name}")
     if source.missing_at_random is not None and "missing_at_random" not in given_too:
         arguments.append("missing_at_random=missing_at_random")
-    if fit.transforms is not None:
+    if fit.transforms is not None and not _is_text(asked):
         pairs = zip(fit.names, fit.transforms, strict=True)
         told = {name: t.name for name, t in pairs if t.name != "none"}
         arguments.append(f"transforms={json.dumps(told, ensure_ascii=False)}")

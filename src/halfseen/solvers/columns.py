@@ -31,8 +31,8 @@ Integers = NDArray[np.intp]
 
 # Beyond this many standard deviations a Gaussian has no mass that a double can see.
 FAR = 9.0
-# Spreads whose squares, and products with each other, stay within the range of a double.
-SMALLEST_SPREAD, LARGEST_SPREAD = 1e-140, 1e140
+# Spreads whose fourth powers, the units of variances of covariances, stay within the range of a double.
+SMALLEST_SPREAD, LARGEST_SPREAD = 1e-70, 1e70
 # Below this spread, relative to its mean, a column has fewer than three digits left.
 RELATIVE_SPREAD = 1e-13
 # A start for the censored problem is pulled this far towards the seen moments, off any edge.
@@ -166,7 +166,7 @@ def check_spreads(names: tuple[str, ...], mean: Floats, spread: Floats) -> None:
     for i, name in enumerate(names):
         if not SMALLEST_SPREAD < spread[i] < LARGEST_SPREAD:
             raise InputError(
-                f"column {name} has a spread of {spread[i]:.3g}, whose square is not a number that a "
+                f"column {name} has a spread of {spread[i]:.3g}, whose powers are not numbers that a "
                 "computer can hold. Change the unit of the column."
             )
         if spread[i] < RELATIVE_SPREAD * abs(mean[i]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import inspect
 import warnings
 from collections.abc import Callable, Sequence
@@ -19,12 +20,14 @@ from halfseen.data.transforms import BoxCox, read_transforms
 from halfseen.errors import AssumptionWarning, ConvergenceWarning, InputError
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness
 from halfseen.missingness.linear_threshold import LinearThreshold
+from halfseen.missingness.sets import everything
 from halfseen.missingness.truncation import Truncation
 from halfseen.seeds import RandomState
 from halfseen.solvers.full_information import full
 from halfseen.solvers.missing_descent import missing_descent
 from halfseen.solvers.pairwise import pairwise
-from halfseen.solvers.result import Fit, Source, Status
+from halfseen.solvers.prepare import warn
+from halfseen.solvers.result import Fit, Source, Status, name_some
 from halfseen.solvers.scales import to_model_scale
 from halfseen.solvers.truncated_sgd import truncated_sgd
 from halfseen.solvers.truncation import truncation
@@ -103,19 +106,30 @@ def fit(
     True
     """
     if missingness is not None and not isinstance(missingness, Missingness):
+        told = (
+            "rules(...) makes one of text; " if isinstance(missingness, str | dict | list) else ""
+        )
         raise InputError(
             "missingness must be a rule such as SelfCensoring(...), DetectionLimits(...) or "
-            f"Truncation(...); got {missingness!r}."
+            f"Truncation(...); {told}got {missingness!r}."
         )
     table, original, frame = _read(X, names)
-    if isinstance(table, IntervalData) and missingness is not None and table.is_plain:
-        # Values and blank cells alone are a table with NaN, for which there are more methods.
-        table = Table(table.values, table.names)
+    twice = [name for k, name in enumerate(table.names) if name in table.names[:k]]
+    if twice:
+        raise InputError(f"columns need names of their own; {twice[0]!r} stands twice.")
     # What kind of rule it is may be known only when its names are.
     rule = None if missingness is None else missingness.for_columns(table.names)
+    if isinstance(table, IntervalData) and rule is not None:
+        if options.get("missing_at_random") is None:
+            _warn_of_blanks(table, rule)
+        if table.is_plain:
+            # Values and blank cells alone are a table with NaN, for which there are more methods.
+            table = Table(table.values, table.names)
     solver = _choose(method, rule, table)
     name = solver.__name__
-    given = {**options, "covariance": covariance}
+    given = {**options, "covariance": covariance, "transforms": transforms}
+    if names is not None:
+        given["names"] = list(table.names)
     if isinstance(random_state, int):
         given["random_state"] = random_state
     allowed = inspect.signature(solver).parameters
@@ -125,8 +139,12 @@ def fit(
     for option in options:
         if option not in allowed:
             known = [p for p in allowed if p not in ("X", "missingness", "contains")]
+            known += [p for p in ("names", "transforms") if p not in known]
+            close = difflib.get_close_matches(option, known, 1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
             raise InputError(
                 f"method {name!r} does not take the option {option!r}; it takes {', '.join(known)}."
+                f"{hint}"
             )
     if isinstance(X, PairMoments):
         if isinstance(rule, Truncation | LinearThreshold):
@@ -149,6 +167,22 @@ def fit(
         details = " ".join(note.text for note in result.notes if note.status is result.status)
         warnings.warn(f"{result.status.value} {details}", ConvergenceWarning, stacklevel=2)
     return result
+
+
+def _warn_of_blanks(data: IntervalData, rule: Missingness) -> None:
+    """Warn of blank cells that are taken to be hidden by the rule: they may be simply missing."""
+    marked = (~data.seen & ~data.blank).any(axis=0)
+    silent = [
+        isinstance(rule, ColumnwiseMissingness) and rule.column_rule(j).seen_set == everything
+        for j in range(data.shape[1])
+    ]
+    counts = np.where(marked | np.array(silent), 0, data.blank.sum(axis=0))
+    if counts.any():
+        told = [f"{data.names[j]} ({counts[j]})" for j in np.flatnonzero(counts)]
+        warn(
+            f"blank cells are taken to be hidden by the rule, in column {name_some(told, 6)}. Pass "
+            "missing_at_random= if they are simply missing."
+        )
 
 
 def _read(

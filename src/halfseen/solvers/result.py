@@ -431,6 +431,39 @@ class Fit:
             np.where(adjacency | np.eye(len(scale), dtype=bool), partial, 0.0),
         )
 
+    def simulate(
+        self,
+        n: int,
+        missingness: Missingness | None = None,
+        random_state: RandomState = 0,
+    ) -> Any:
+        """Draw a table like the one that was fitted, in its units; hidden cells are NaN.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows.
+        missingness : Missingness, optional
+            What hides a value, in original units; that of the fit by default. Nothing is hidden where
+            there is none.
+        random_state : int, Generator or None
+
+        Returns
+        -------
+        array of shape (n, d), or a frame of the library that the table came from
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> rule = hs.DetectionLimits(lower=0.0)
+        >>> fit = hs.fit(hs.simulate(hs.Gaussian([1.0], [[1.0]]), rule, 500), rule, random_state=0)
+        >>> fit.simulate(3, hs.DetectionLimits(lower=-9.0)).shape
+        (3, 1)
+        """
+        from halfseen.solvers.inference.imputation import simulate_like
+
+        return simulate_like(self, n, missingness, random_state)
+
     def original_scale(
         self,
         level: float = 0.95,

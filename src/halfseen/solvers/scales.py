@@ -18,10 +18,12 @@ from halfseen.data.transforms import (
     transform_rule,
     transform_table,
 )
+from halfseen.errors import InputError
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness
 from halfseen.missingness.combined import Combined
+from halfseen.missingness.holes import Scan
 from halfseen.missingness.truncation import Truncation
-from halfseen.solvers.full_information.problem import read_problem
+from halfseen.solvers.full_information.problem import REACH, Problem, read_problem
 
 Floats = NDArray[np.float64]
 
@@ -46,7 +48,41 @@ def to_model_scale(
             holes = problem.holes.standardised(-centre / scale, 1.0 / scale)
             values = X.values if isinstance(X, IntervalData) else X.values.astype(float)
             transforms = learn_powers(transforms, values, holes, X.names)
-    return (*apply(X, missingness, transforms), transforms)
+    table, rule = apply(X, missingness, transforms)
+    if rule is not None and not isinstance(missingness, Truncation):
+        _check_still_explained(problem, table, rule, transforms)
+    return table, rule, transforms
+
+
+def _check_still_explained(
+    problem: Problem,
+    table: Table | IntervalData,
+    rule: Missingness,
+    transforms: Sequence[Transform],
+) -> None:
+    """Refuse a scale on which nothing can lie where the rule hides values."""
+    if isinstance(table, IntervalData):
+        # Limits of its cells were looked at one by one, and the rule speaks of the others.
+        values, looked = table.values, table.at_random
+    else:
+        values, looked = np.asarray(table.values, dtype=float), np.isnan(table.values)
+    seen = ~np.isnan(values)
+    known = np.where(seen, values, 0.0)
+    count = np.maximum(seen.sum(axis=0), 1)
+    centre = known.sum(axis=0) / count
+    spread = np.sqrt((np.where(seen, values - centre, 0.0) ** 2).sum(axis=0) / count)
+    spread[spread == 0.0] = 1.0
+    holes = rule.holes(values, Scan(centre, spread, np.full(spread.size, REACH)))
+    before, after = (h.whole_lines[np.maximum(h.index, 0)] for h in (problem.holes, holes))
+    lost = np.argwhere(looked & ~before & after)
+    if lost.size:
+        row, column = (int(k) for k in lost[0])
+        scale = transforms[column]
+        raise InputError(
+            f"row {row}, column {problem.names[column]}: the rule says that the hidden value lies where "
+            f"{scale.name} has no values, at or below {scale.least:g} ({len(lost)} such cells). Correct "
+            "the limit, choose another scale, or pass missing_at_random= for these cells."
+        )
 
 
 def _check_domains(X: Table | IntervalData, transforms: Sequence[Transform]) -> None:

@@ -27,6 +27,8 @@ Mask = NDArray[np.bool_]
 
 # How far from the seen values, in their spreads, the pieces of a set known as a function are looked for.
 REACH = 40.0
+# Intervals narrower than this share of a column's spread are values.
+NARROW = 1e-9
 
 
 @dataclass(frozen=True)
@@ -213,6 +215,7 @@ def _read_intervals(
         centre, scale = _units_of_intervals(data)
     else:
         centre, scale = units
+    data = _sharpened(data, scale)
     values = data.values
     mask = read_mask(at_random, values, data.names)
     if missingness is None:
@@ -233,6 +236,18 @@ def _read_intervals(
         data.names,
         None,
         None,
+    )
+
+
+def _sharpened(data: IntervalData, scale: Floats) -> IntervalData:
+    """Take intervals that are next to nothing for values: their ends would not be told apart."""
+    width = data.upper - data.lower
+    narrow = ~data.seen & (width < NARROW * scale)
+    if not narrow.any():
+        return data
+    middle = data.lower + 0.5 * width
+    return data.with_ends(
+        np.where(narrow, middle, data.lower), np.where(narrow, middle, data.upper)
     )
 
 
@@ -266,8 +281,21 @@ def _holes_under(
     unexplained = holes.whole_lines[np.maximum(holes.index, 0)] & data.not_detected
     if holes.inequalities is None:
         _need_a_rule(data, unexplained)
+    holes = _below(holes, data)
     holes = holes.with_missing_at_random(mask)
     return holes.with_intervals(told, data.lower[told], data.upper[told])
+
+
+def _below(holes: Holes, data: IntervalData) -> Holes:
+    """Put cells that were not detected below what the rule shows, if it hides on both sides."""
+    where = data.not_detected & (holes.index != SEEN)
+    first = holes.sets.start[np.maximum(holes.index, 0)]
+    known = where & (np.diff(holes.sets.start)[np.maximum(holes.index, 0)] > 0)
+    lowest = holes.sets.lower[np.minimum(first, holes.sets.lower.size - 1)]
+    _need_a_rule(data, known & ~np.isneginf(lowest))
+    several = known & (np.diff(holes.sets.start)[np.maximum(holes.index, 0)] > 1)
+    at = first[several]
+    return holes.with_intervals(several, holes.sets.lower[at], holes.sets.upper[at])
 
 
 def _need_a_rule(data: IntervalData, unexplained: Mask) -> None:

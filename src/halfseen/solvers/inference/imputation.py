@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,8 +17,12 @@ from halfseen.data.table import Table, read_table
 from halfseen.data.transforms import Identity, Transform, back_to_units
 from halfseen.errors import AssumptionWarning, InputError
 from halfseen.gaussian import Gaussian
+from halfseen.missingness.base import Missingness
+from halfseen.missingness.self_censoring import SelfCensoring
+from halfseen.missingness.sets import everything
 from halfseen.parallel import single_blas_thread
 from halfseen.seeds import Purpose, RandomState, keyed_generator, seed_of
+from halfseen.simulate import simulate
 from halfseen.solvers.full_information.completion import (
     Completion,
     Draws,
@@ -30,6 +35,7 @@ from halfseen.solvers.full_information.filling import fill
 from halfseen.solvers.full_information.problem import Problem, read_problem
 from halfseen.solvers.full_information.stochastic_em import inverse
 from halfseen.solvers.inference.bootstrap import refits
+from halfseen.solvers.inference.piecewise import PieceMeans, special_columns
 from halfseen.solvers.scales import apply
 
 if TYPE_CHECKING:
@@ -63,13 +69,11 @@ def read_source(
                 source.X, source.missingness, source.missing_at_random, source.n_jobs, units
             )
     rule = missingness
-    if rule is None and source is not None and not isinstance(X, IntervalData):
+    if rule is None and source is not None:
         rule = source.missingness if source.original is None else source.original_rule
-    table = X if isinstance(X, IntervalData) else _named_table(fit, X)
-    if table.values.shape[1] != g.dimension:
-        raise InputError(f"the fit has {g.dimension} columns, but X has {table.values.shape[1]}.")
+    table = _named_table(fit, X)
     if fit.transforms is not None:
-        if rule is not None:
+        if rule is not None and isinstance(table, Table):
             # What contradicts the rule is to be named in original units.
             rule = rule.for_columns(table.names)
             rule.check(table.values, table.names, _mask_or_none(missing_at_random))
@@ -81,16 +85,29 @@ def _mask_or_none(given: Any) -> NDArray[np.bool_] | None:
     return None if given is None else np.asarray(given, dtype=bool)
 
 
-def _named_table(fit: Fit, X: Any) -> Table:
-    """Read a table; one without names has those of the fit."""
-    table = read_table(X, fewest_rows=1)
-    if frame_kind(X) is None:
-        fits = table.values.shape[1] == len(fit.names)
-        return Table(table.values, fit.names) if fits else table
-    if table.names != fit.names and sorted(table.names) == sorted(fit.names):
-        raise InputError(
-            "X has the columns of the fit in another order; pass X[list(fit.names)], or the like."
+def _named_table(fit: Fit, X: Any) -> Table | IntervalData:
+    """Read a table with the columns of the fit; one without names has those of the fit."""
+    table = X if isinstance(X, IntervalData) else read_table(X, fewest_rows=1)
+    d, width = len(fit.names), table.values.shape[1]
+    if width != d:
+        raise InputError(f"the fit has {d} columns, but X has {width}.")
+    unnamed = table.names == tuple(f"x{j}" for j in range(d))
+    if unnamed or (frame_kind(X) is None and not isinstance(X, Table | IntervalData)):
+        table = (
+            replace(table, names=fit.names)
+            if isinstance(table, IntervalData)
+            else Table(table.values, fit.names)
         )
+    if table.names != fit.names:
+        if sorted(table.names) == sorted(fit.names):
+            raise InputError(
+                "X has the columns of the fit in another order; pass X[list(fit.names)], or the like."
+            )
+        wrong = next(p for p in zip(fit.names, table.names, strict=True) if p[0] != p[1])
+        raise InputError(f"the fit has a column {wrong[0]!r} where X has {wrong[1]!r}.")
+    if isinstance(table, IntervalData) and table.is_plain:
+        # Values and blank cells alone are a table with NaN, as for ``fit``.
+        return Table(table.values, table.names)
     return table
 
 
@@ -106,7 +123,10 @@ def seen_values(fit: Fit, X: Any) -> Floats:
     if X is None:
         X = original_table(fit)
     if isinstance(X, IntervalData):
-        return X.values
+        # Intervals that are next to nothing were taken for values in their middle.
+        with np.errstate(invalid="ignore"):
+            middle = X.lower + 0.5 * (X.upper - X.lower)
+        return np.where(X.seen, X.lower, np.where(np.isfinite(middle), middle, np.nan))
     return np.asarray(read_table(X, fewest_rows=1).values, dtype=float)
 
 
@@ -119,31 +139,15 @@ def impute(
     seed = 0 if fit.source is None else fit.source.seed
     mean, covariance = problem.from_units(fit.gaussian.mean, fit.gaussian.covariance)
     hidden = problem.hidden
-    curved = _curved(fit)
+    special = special_columns(problem, fit.transforms)
     with single_blas_thread():
-        total, tally, originals = _average(problem, mean, covariance, seed, n_jobs, curved)
-    Y = np.where(hidden, total, problem.Y)
-    if tally is not None:
-        _keep_inside(Y, problem, *tally)
-    filled = back_to_units(_to_units(problem, Y), fit.transforms)
-    one_piece = hidden & ~_several_pieces(problem)
-    for j, curve in originals.items():
-        # Of a curved scale the mean is taken in original units, draw by draw.
-        values = curve.mean(_to_units(problem, total)[:, j])
-        filled[:, j] = np.where(one_piece[:, j], values, filled[:, j])
+        total, means = _average(problem, mean, covariance, seed, n_jobs, special)
+    filled = back_to_units(_to_units(problem, np.where(hidden, total, problem.Y)), fit.transforms)
+    for start, found in means:
+        filled[start + found.rows, found.column] = found.values()
     filled = np.where(hidden, filled, seen_values(fit, X))
     _check_finite(filled, fit)
     return _like(fit, X, filled)
-
-
-def _curved(fit: Fit) -> dict[int, Transform]:
-    """Columns on scales that are not straight, with their transforms."""
-    return {j: t for j, t in enumerate(fit.transforms or ()) if not isinstance(t, Identity)}
-
-
-def _several_pieces(problem: Problem) -> NDArray[np.bool_]:
-    sets, index = problem.holes.sets, problem.holes.index
-    return (index >= 0) & (np.diff(sets.start)[index] > 1)
 
 
 def _check_finite(filled: Floats, fit: Fit) -> None:
@@ -161,7 +165,8 @@ def _like(fit: Fit, X: Any, filled: Floats) -> Any:
     """Give the filled table back in the shape that the table came in."""
     given = original_table(fit) if X is None else X
     if isinstance(given, IntervalData):
-        return frame_of(filled, given.names, given.frame, given.labels)
+        index = given.labels if given.index is None else given.index
+        return frame_of(filled, given.names, given.frame, index)
     names = list(given.columns) if frame_kind(given) == "pandas" else fit.names
     return frame_of(filled, names, frame_kind(given), getattr(given, "index", None))
 
@@ -172,99 +177,36 @@ def _average(
     covariance: Floats,
     seed: int,
     n_jobs: int | None,
-    curved: Mapping[int, Transform],
-) -> tuple[Floats, tuple[Floats, Floats] | None, dict[int, _Curve]]:
-    """Average the expected values of hidden cells over sweeps; tally draws by piece of their sets.
+    special: Mapping[int, Transform],
+) -> tuple[Floats, list[tuple[int, PieceMeans]]]:
+    """Average the expected values of hidden cells over sweeps.
 
-    Draws of ``curved`` columns are also averaged in original units.
+    Those of ``special`` columns are averaged in original units too, for blocks that begin at a row.
     """
-    originals = {j: _Curve(transform, len(problem.Y)) for j, transform in curved.items()}
     Y, holes = problem.Y, problem.holes
     fill(Y, holes, mean, np.sqrt(np.diag(covariance)), seed, problem.names, 0, n_jobs)
     P = inverse(covariance)
     factor = slide_factor(holes, P)
     total = np.zeros(Y.shape)
-    pieces = int(np.diff(holes.sets.start).max(initial=0))
-    tally = (np.zeros((pieces, *Y.shape)), np.zeros((pieces, *Y.shape))) if pieces > 1 else None
+    means: list[tuple[int, PieceMeans]] = []
     step = block_rows(Y.shape[1])
     for start in range(0, len(Y), step):
         rows = slice(start, min(start + step, len(Y)))
         block = make_block(holes, rows)
+        own = [PieceMeans(block, j, problem, transform) for j, transform in special.items()]
         rng = keyed_generator(seed, Purpose.IMPUTATION, start)
         part = Y[rows]
         for k in range(FORGET + SWEEPS):
             Z = part - mean
             E = Z.copy()
             draws = Draws.make(block, rng, factor)
-            sweep_block(part, Z, E, np.zeros(mean.size), block, mean, P, draws, bool(k % 2))
+            R = sweep_block(part, Z, E, np.zeros(mean.size), block, mean, P, draws, bool(k % 2))
             if k >= FORGET:
                 total[rows] += E
-                for j, curve in originals.items():
-                    curve.add(rows, problem.centre[j] + problem.scale[j] * part[:, j])
-                if tally is not None:
-                    _count(tally, part, holes.index[rows], holes.sets, rows)
-    return total / SWEEPS + mean, tally, originals
-
-
-class _Curve:
-    """Average of draws of one column in original units.
-
-    Draws z are noisier than their expected values, which are known too; what g(z) owes to the noise
-    of z is taken out by regression (a control variate).
-    """
-
-    def __init__(self, transform: Transform, rows: int) -> None:
-        self.transform = transform
-        # Sums of z, z², g, zg, about the first draw; least and largest g.
-        self.origin = np.zeros((2, rows))
-        self.sums = np.zeros((4, rows))
-        self.least, self.largest = np.full(rows, np.inf), np.full(rows, -np.inf)
-
-    def add(self, rows: slice, z: Floats) -> None:
-        """Add one draw of each of some rows."""
-        g = self.transform.inverse(z)
-        first = ~self.sums[:, rows].any(axis=0) & np.isinf(self.least[rows])
-        self.origin[:, rows] = np.where(first, (z, g), self.origin[:, rows])
-        np.minimum(self.least[rows], g, out=self.least[rows])
-        np.maximum(self.largest[rows], g, out=self.largest[rows])
-        with np.errstate(invalid="ignore"):
-            z, g = z - self.origin[0, rows], g - self.origin[1, rows]
-            self.sums[:, rows] += z, z * z, g, z * g
-
-    def mean(self, expected: Floats) -> Floats:
-        """Return the mean of g, where the mean of z is known to be ``expected``."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            z, zz, g, zg = self.sums / SWEEPS
-            slope = (zg - z * g) / (zz - z * z)
-            slope = np.where(np.isfinite(slope), slope, 0.0)
-            value = self.origin[1] + g - slope * (self.origin[0] + z - expected)
-        # Inside of what was drawn, and so inside of the hidden set.
-        return np.clip(value, self.least, self.largest)
-
-
-def _count(tally: tuple[Floats, Floats], part: Floats, index: Any, sets: Any, rows: slice) -> None:
-    """Add draws to the piece of the set that each lies in."""
-    sizes = np.diff(sets.start)
-    for piece in range(len(tally[0])):
-        has = (index >= 0) & (sizes[index] > piece)
-        at = np.where(has, sets.start[index] + piece, 0)
-        here = has & (part >= sets.lower[at]) & (part <= sets.upper[at])
-        tally[0][piece, rows] += here
-        tally[1][piece, rows] += np.where(here, part, 0.0)
-
-
-def _keep_inside(Y: Floats, problem: Problem, counts: Floats, sums: Floats) -> None:
-    """Where a mean falls between the pieces of its set, take the mean of the likeliest piece."""
-    sets, index = problem.holes.sets, problem.holes.index
-    several = _several_pieces(problem)
-    inside = np.zeros(Y.shape, dtype=bool)
-    for piece in range(len(counts)):
-        has = several & (np.diff(sets.start)[index] > piece)
-        at = np.where(has, sets.start[index] + piece, 0)
-        inside |= has & (sets.lower[at] <= Y) & (sets.upper[at] >= Y)
-    best = counts.argmax(axis=0)
-    r, c = np.nonzero(several & ~inside & (counts.max(axis=0) > 0))
-    Y[r, c] = sums[best[r, c], r, c] / counts[best[r, c], r, c]
+                for found in own:
+                    found.add(Z, R, mean, P)
+        means += [(start, found) for found in own if found.rows.size]
+    return total / SWEEPS + mean, means
 
 
 def _to_units(problem: Problem, Y: Floats) -> Floats:
@@ -337,3 +279,22 @@ def _moved(g: Gaussian, move: Floats) -> Gaussian:
     values, vectors = np.linalg.eigh(0.5 * (inner + inner.T))
     root = L @ (vectors * np.exp(0.5 * np.clip(values, -LARGEST_MOVE, LARGEST_MOVE)))
     return Gaussian(g.mean + move[:d], root @ root.T)
+
+
+def simulate_like(fit: Fit, n: int, missingness: Any, random_state: RandomState) -> Any:
+    """Draw a table in original units; see ``Fit.simulate``."""
+    source = fit.source
+    rule = missingness
+    if rule is None and source is not None:
+        rule = source.missingness if source.original is None else source.original_rule
+    if rule is None:
+        rule = SelfCensoring(everything)
+    if not isinstance(rule, Missingness):
+        raise InputError(f"missingness must be a rule such as DetectionLimits(...); got {rule!r}.")
+    rule = rule.for_columns(fit.names)
+    transforms = fit.transforms or (Identity(),) * len(fit.names)
+    X, Z = simulate(
+        fit.gaussian, rule.transformed(transforms, fit.names), n, random_state, return_complete=True
+    )
+    values = np.where(np.isnan(X), np.nan, back_to_units(Z, transforms))
+    return frame_of(values, fit.names, fit.frame)

@@ -130,7 +130,8 @@ class StandardErrors:
 
     def vector(self) -> Floats:
         """Return the standard errors of (μ, Σ_ij for i >= j)."""
-        return np.concatenate([self.mean, self.covariance[np.tril_indices(self.mean.size)]])
+        lower = np.tril_indices(np.size(self.mean))
+        return np.concatenate([np.asarray(self.mean), np.asarray(self.covariance)[lower]])
 
     def of(self, function: Callable[[Floats, Floats], ArrayLike]) -> Estimate:
         """Value and standard error of a smooth function of mean and covariance (delta method).

@@ -1,0 +1,108 @@
+"""Means of hidden cells in original units, and by piece of their sets.
+
+What a sweep reports of a cell is its mean on the scale of the model. For columns on curved scales, and
+for sets of several pieces, that is not enough. After each sweep a cell has, given the rest of its row, a
+normal distribution restricted to its set, under which the mean of any function is a sum over
+nodes; averaged over sweeps it has much less noise than an average of draws (Rao-Blackwell).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from halfseen.data.transforms import Identity, Transform
+from halfseen.kernels.quadrature import NODES_48
+from halfseen.kernels.restricted import restricted_nodes
+from halfseen.solvers.full_information.completion import Block
+from halfseen.solvers.full_information.problem import Problem
+
+Floats = NDArray[np.float64]
+
+
+class PieceMeans:
+    """Averages over sweeps for the hidden cells of one column in a block of rows.
+
+    Parameters
+    ----------
+    block : Block
+    column : int
+    problem : Problem
+        For its units.
+    transform : Transform
+        From the units of the table to the scale of the model.
+    """
+
+    def __init__(self, block: Block, column: int, problem: Problem, transform: Transform) -> None:
+        cells = block.cells
+        chosen = slice(cells.start[column], cells.start[column + 1])
+        sets = cells.set[chosen]
+        sizes = np.diff(cells.piece)[sets]
+        known = sizes > 0
+        self.column, self.transform = column, transform
+        self.rows = cells.row[chosen][known].astype(np.intp)
+        sizes, first = sizes[known], cells.piece[:-1][sets][known]
+        # One entry for each piece of each cell.
+        self.owner = np.repeat(np.arange(self.rows.size), sizes)
+        place = np.arange(self.owner.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        piece = np.repeat(first, sizes) + place
+        self.lower, self.upper = cells.lower[piece], cells.upper[piece]
+        self.centre, self.scale = problem.centre[column], problem.scale[column]
+        if transform.kink is not None:
+            self._split((transform.kink - self.centre) / self.scale)
+        size = self.owner.size
+        self.share, self.first = np.zeros(size), np.zeros(size)
+        self._node = np.empty((size, NODES_48.size))
+        self._weight, self._mass = np.empty_like(self._node), np.empty(size)
+
+    def _split(self, kink: float) -> None:
+        """Cut pieces in two where the way back to original units is not smooth."""
+        across = (self.lower < kink) & (kink < self.upper)
+        upper = self.upper[across]
+        self.upper = np.append(np.where(across, kink, self.upper), upper)
+        self.lower = np.append(self.lower, np.full(upper.size, kink))
+        self.owner = np.append(self.owner, self.owner[across])
+
+    def add(self, Z: Floats, R: Floats, mean: Floats, P: Floats) -> None:
+        """Add one sweep, after which rows less their mean are ``Z`` and ``R = Z P``."""
+        j = self.column
+        m = mean[j] + Z[self.rows, j] - R[self.rows, j] / P[j, j]
+        restricted_nodes(
+            m[self.owner], P[j, j] ** -0.5, self.lower, self.upper, self._node, self._weight, self._mass
+        )  # fmt: skip
+        top = np.full(self.rows.size, -np.inf)
+        np.maximum.at(top, self.owner, self._mass)
+        share = np.exp(self._mass - top[self.owner])
+        share /= np.bincount(self.owner, share, self.rows.size)[self.owner]
+        values = self.transform.inverse(self.centre + self.scale * self._node)
+        self.share += share
+        self.first += share * np.einsum("ij,ij->i", self._weight, values)
+
+    def values(self) -> Floats:
+        """Return a value for each cell, in original units and inside its set.
+
+        That is its mean; where a mean falls between the pieces of a set, that of the likeliest piece.
+        """
+        share, first = (
+            np.bincount(self.owner, x, self.rows.size) for x in (self.share, self.first)
+        )
+        mean = first / share
+        ends = [
+            self.transform.inverse(self.centre + self.scale * e) for e in (self.lower, self.upper)
+        ]
+        within = (ends[0] <= mean[self.owner]) & (mean[self.owner] <= ends[1])
+        inside = np.bincount(self.owner, within, self.rows.size) > 0
+        # Pieces in the order of their shares: the last of each cell is the likeliest.
+        order = np.lexsort((self.share, self.owner))
+        best = order[np.append(np.flatnonzero(np.diff(self.owner[order])), order.size - 1)]
+        return np.where(inside, mean, self.first[best] / self.share[best]) if best.size else mean
+
+
+def special_columns(
+    problem: Problem, transforms: tuple[Transform, ...] | None
+) -> dict[int, Transform]:
+    """Columns on curved scales or with sets of several pieces, and their transforms."""
+    sets, index = problem.holes.sets, problem.holes.index
+    several = set(np.nonzero((index >= 0) & (np.diff(sets.start)[index] > 1))[1].tolist())
+    scales = transforms or (Identity(),) * index.shape[1]
+    return {j: t for j, t in enumerate(scales) if j in several or not isinstance(t, Identity)}
