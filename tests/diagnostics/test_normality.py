@@ -234,3 +234,14 @@ def test_large_tables_are_tested_in_part(monkeypatch):
     rows = normality.tested_rows(1000)
     part = hs.diagnose(X[rows], simulations=39)
     assert found.normality.columns[0].statistic == part.normality.columns[0].statistic
+
+
+def test_a_fit_that_is_hardly_determined_is_not_tested():
+    rule = hs.SelfSelection()
+    X = hs.simulate(hs.Gaussian([0.0, 0.3], [[1.0, 0.6], [0.6, 1.0]]), rule, 200, 0)
+    with pytest.warns(hs.ConvergenceWarning):
+        fit = hs.fit(X, rule, random_state=0)
+    assert fit.status is hs.Status.WEAKLY_IDENTIFIED
+    found = hs.diagnose(fit, simulations=19)
+    assert found.normality.overall is None
+    assert "hardly determined" in found.normality.overall_reason

@@ -34,7 +34,7 @@ from halfseen.solvers.full_information.completion import Completion
 from halfseen.solvers.full_information.filling import fill
 from halfseen.solvers.full_information.stochastic_em import inverse
 from halfseen.solvers.inference.imputation import FORGET, read_source
-from halfseen.solvers.result import Fit
+from halfseen.solvers.result import Fit, Status
 
 Floats = NDArray[np.float64]
 
@@ -363,6 +363,9 @@ def judge_normality(
     completed, reason = None, "no fit was given: pass fit=, or the fit itself"
     if fit is not None and reading.broken is not None:
         reason = "the table contradicts the rule"
+    elif fit is not None and fit.status.severity >= Status.WEAKLY_IDENTIFIED.severity:
+        # Rows completed by it would be tested against what it guessed.
+        reason = "the fit is hardly determined by the data, so that its completed rows prove nothing"
     elif fit is not None:
         try:
             completed = complete(fit, given, seed)
