@@ -365,7 +365,9 @@ def judge_normality(
         reason = "the table contradicts the rule"
     elif fit is not None and fit.status.severity >= Status.WEAKLY_IDENTIFIED.severity:
         # Rows completed by it would be tested against what it guessed.
-        reason = "the fit is hardly determined by the data, so that its completed rows prove nothing"
+        reason = (
+            "the fit is hardly determined by the data, so that its completed rows prove nothing"
+        )
     elif fit is not None:
         try:
             completed = complete(fit, given, seed)

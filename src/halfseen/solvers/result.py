@@ -314,10 +314,10 @@ class Fit:
     ) -> NDArray[np.float64]:
         """Return a table with each hidden cell at its mean given what is seen of its row.
 
-        The mean is taken over the region that the rule leaves; where a set has several pieces and
-        the mean falls between them, it is the mean of the likeliest piece. Averages of such a table
-        are right, but its variances are too small: use ``draw_imputations`` for anything but single
-        values.
+        The mean is taken over the region that the rule leaves, in original units; where a set has
+        several pieces and the mean falls between them, it is the mean of the likeliest piece. Averages
+        of such a table are right unless that happened, but its variances are too small: use
+        ``draw_imputations`` for anything but single values.
 
         Parameters
         ----------
