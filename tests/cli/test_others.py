@@ -55,10 +55,16 @@ def test_other_columns_are_carried_along_and_filled_cells_can_be_marked(halfseen
     result = halfseen("impute", "data.csv", "--columns", "a,b", "--marks")
     assert result.exit_code == 0, result.output
     rows = _rows(result.stdout)
-    assert list(rows[0]) == ["site", "date", "a", "a_flag", "b", "a_filled", "b_filled"]
+    # The flags speak of the cells as they were, and are not to be taken for those of filled ones.
+    assert list(rows[0]) == ["site", "date", "a", "a_flag_original", "b", "a_filled", "b_filled"]
+    back = hs.read_csv(io.StringIO(result.stdout), columns=["a", "b"])
+    assert back.seen.all()
     assert [row["site"] for row in rows] == ["A", "B,1", "C", "D"]
     assert [row["a_filled"] for row in rows] == ["1", "0", "0", "0"]
     assert float(rows[0]["a"]) < 0.5
+    (tmp_path / "twice.csv").write_text("note,a,note,b\nx,<0.5,y,2\nz,1,w,3.5\nu,2,v,4\nu,4,v,1\n")
+    twice = halfseen("impute", "twice.csv", "--columns", "a,b")
+    assert twice.stdout.startswith("note,a,note,b\nx,")
     piped = halfseen("impute", "-", "--columns", "a,b", input=(tmp_path / "data.csv").read_text())
     assert [row["date"] for row in _rows(piped.stdout)] == ["2020-01-05", "x", "", "y"]
 

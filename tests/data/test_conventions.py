@@ -272,7 +272,8 @@ def test_numbers_under_the_name_of_flags():
         hs.InputError, match=r"river_q is named like the flags of river.*such as 3\.5"
     ):
         read(text)
-    assert to_cells(read(text, columns=["river"])) == [["1"], ["2"]]
+    with pytest.warns(hs.AssumptionWarning, match="river_q looks like flags"):
+        assert to_cells(read(text, columns=["river"])) == [["1"], ["2"]]
     assert to_cells(read(text, columns=["river", "river_q"])) == [["1", "3.5"], ["2", "<4"]]
     assert to_cells(read(text, companions=False)) == [["1", "3.5"], ["2", "<4"]]
 
@@ -348,3 +349,25 @@ def test_conventions_in_frames():
     data = from_frame(frame)
     assert data.names == ("lead", "zinc", "tin")
     assert to_cells(data) == [["<0.05", "1..2", "<1"], ["0.7", "<3", "2"], ["ND", "", ""]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "lead,lead_cen\n1.5,-1\n2,0\n3,1\n",
+        "lead,lead_flag\n1.5,2\n2,0\n3,1\n",
+        "lead,flag\n1,B\n2,C\n",
+        "lead_lower,lead_upper,lead_flag\n1,1,U\n3,3,\n",
+    ],
+)
+def test_flags_that_are_not_read_beside_chosen_columns_are_told(text):
+    with pytest.warns(hs.AssumptionWarning, match="looks like flags of what is read"):
+        hs.read_csv(io.StringIO(text), columns="lead")
+    hs.read_csv(io.StringIO(text), columns=[text.split(",")[0]], companions=False)
+
+
+def test_a_bare_column_of_flags_that_holds_numbers_is_refused():
+    text = "lead,cen\n1.5,-1\n2,0\n3,1\n"
+    with pytest.raises(hs.InputError, match="column cen is named like flags, but holds numbers"):
+        hs.read_csv(io.StringIO(text))
+    assert hs.read_csv(io.StringIO(text), companions=False).names == ("lead", "cen")

@@ -94,3 +94,12 @@ def test_bad_input():
     with pytest.raises(hs.InputError, match="at least 2 different seen values"):
         fit_power([1.0, 1.0], [1.0, 1.0], "boxcox")
     assert not ColumnCells.from_ends([1.0], [1.0]).fit(Identity()).settled
+
+
+def test_intervals_that_are_next_to_nothing_do_no_harm():
+    x = np.exp(np.random.default_rng(0).normal(size=(200, 1)))
+    lower, upper = x.copy(), x.copy()
+    upper[0] += 1e-10
+    lower[1:20], upper[1:20] = -np.inf, 0.3
+    fit = hs.fit(hs.IntervalData(lower, upper), transforms="boxcox", random_state=0)
+    assert 0.0 <= fit.transforms[0].power < 0.3

@@ -244,7 +244,9 @@ def test_a_scale_that_ends_says_so_when_values_lie_beyond():
     X = np.exp(rng.normal(size=(200, 1)))
     X[X > 1.0] = np.nan
     fit = hs.fit(X, hs.DetectionLimits(upper=1.0), transforms="boxcox(-2)", random_state=0)
-    with pytest.raises(hs.InputError, match=r"column x0: on the scale .*original units have none"):
+    with pytest.raises(
+        hs.InputError, match=r"column x0: on the scale .*no numbers in original units"
+    ):
         fit.draw_imputations(m=2, random_state=0)
 
 

@@ -16,8 +16,11 @@ from halfseen.cli.fit import needs_a_look, note_of_blanks, run_fit
 from halfseen.cli.reading import Input, read_input
 from halfseen.cli.running import LOOK, check_writable, guarded, say, warnings_as_lines, write_text
 from halfseen.data.cells import print_cell
+from halfseen.data.conventions import flag_kind, split_name
 from halfseen.errors import InputError
 
+# Ends of intervals that are named so speak of the only column.
+ENDS_ALONE = ("lower", "upper", "lo", "hi")
 Draws = Annotated[
     int,
     typer.Option(
@@ -51,6 +54,8 @@ def impute(
     with warnings_as_lines():
         given = read_input(table)
         note_of_blanks(given)
+        if given.texts is None:
+            say("note: other columns of a Parquet file are not carried along.")
         fit = run_fit(given, method, covariance, seed)
         if draws:
             tables = fit.draw_imputations(m=draws, random_state=seed)
@@ -75,10 +80,7 @@ def _lines(
     Other columns of the file are carried along as they stand.
     """
     data = given.data
-    others = dict(given.texts or {})
-    if given.texts is None and data.labels is not None:
-        others = {wanted.index or "label": data.labels}
-    names = [*others, *(name for name in data.names if name not in others)]
+    names, others = _carried(given, wanted)
     marks = [f"{name}_filled" for name in data.names] if marked else []
     added = [*(["imputation"] if numbered else []), *marks]
     clash = set(added) & set(names)
@@ -94,13 +96,39 @@ def _lines(
     for number, table in enumerate(tables, 1):
         for row, values in enumerate(table.tolist()):
             cells = [
-                print_cell(values[place[n]], values[place[n]], False, decimal=wanted.decimal)
-                if n in place
-                else others[n][row]
-                for n in names
+                other[row]
+                if other is not None
+                else print_cell(values[place[n]], values[place[n]], False, decimal=wanted.decimal)
+                for n, other in zip(names, others, strict=True)
             ]
             flags = ["01"[int(hidden)] for hidden in ~data.seen[row]] if marked else []
             writer.writerow([*([number] if numbered else []), *cells, *flags])
         yield buffer.getvalue()
         buffer.seek(0)
         buffer.truncate()
+
+
+def _carried(given: Input, wanted: o.Wanted) -> tuple[list[str], list[tuple[str, ...] | None]]:
+    """Return the columns of the output in order, with their texts; None for those that were filled.
+
+    Flags and limits of filled columns get other names: they speak of the original cells.
+    """
+    data = given.data
+    texts = given.texts
+    if texts is None:
+        texts = [] if data.labels is None else [(wanted.index or "label", data.labels)]
+    read = {name.casefold() for name in data.names}
+    names: list[str] = []
+    others: list[tuple[str, ...] | None] = []
+    for name, column in texts:
+        if name in data.names:
+            names.append(name)
+            others.append(None)
+            continue
+        base = split_name(name)[0].casefold()
+        speaks = base in read if base else bool(flag_kind(name)) or name.casefold() in ENDS_ALONE
+        renamed = wanted.companions and speaks and name != wanted.index
+        names.append(f"{name}_original" if renamed else name)
+        others.append(column)
+    late = [name for name in data.names if name not in names]
+    return names + late, others + [None] * len(late)

@@ -36,8 +36,8 @@ class Input:
     transforms: Any
     # Whether row k stands in line k + 2 of the file.
     one_line_each: bool
-    # All columns of the file as texts, in its order; None where they are not at hand.
-    texts: dict[str, tuple[str, ...]] | None
+    # All columns of the file by name, as texts, in its order; None where they are not at hand.
+    texts: list[tuple[str, tuple[str, ...]]] | None
 
 
 def read_input(wanted: Wanted) -> Input:
@@ -69,7 +69,7 @@ def _one_line_each(wanted: Wanted, rows: int) -> bool:
     return Path(wanted.data).read_bytes().rstrip().count(b"\n") == rows
 
 
-def _table(wanted: Wanted) -> tuple[IntervalData, dict[str, tuple[str, ...]] | None]:
+def _table(wanted: Wanted) -> tuple[IntervalData, list[tuple[str, tuple[str, ...]]] | None]:
     common: dict[str, Any] = {
         "columns": None if wanted.columns is None else split_names(wanted.columns),
         "index": wanted.index,
@@ -90,7 +90,7 @@ def _table(wanted: Wanted) -> tuple[IntervalData, dict[str, tuple[str, ...]] | N
         source.seek(0)
     form = CellFormat(wanted.decimal, wanted.thousands)
     records = read_records(source, form=form, **written)
-    return data, dict(zip(records.names, records.columns, strict=True))
+    return data, list(zip(records.names, records.columns, strict=True))
 
 
 def split_names(text: str) -> list[str]:

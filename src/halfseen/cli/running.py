@@ -100,6 +100,7 @@ _OPTIONS = (
         r"IntervalData\.saturated\(rule\)(,? or)? (--saturated|\(command line: --saturated\))",
         "--saturated",
     ),
+    (r"\bmissing_at_random= if", "--blank random if"),
     (r"\bmissing_at_random=", "--blank "),
     (r"\btransforms=", "--transform "),
     (r"\bcovariance=", "--covariance "),

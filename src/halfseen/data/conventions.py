@@ -42,6 +42,10 @@ REMEDY = (
 )
 
 
+# Names that are those of flags also without a column before them.
+BARE = frozenset({"flag", "flags", "qualifier", "qual", "censored", "cen", "detected"})
+
+
 class Wanted(NamedTuple):
     """A column to read: where its values and its flags are, or its ends. Positions in the table."""
 
@@ -98,8 +102,13 @@ def choose(
     found = _companions(names, places, contents) if companions else Companions({}, {}, {})
     if columns is None:
         _check_names(names, places)
+        if companions:
+            _refuse_bare(names, places, found, contents)
         return _all_of(names, places, found, contents)
-    return _some_of(names, places, columns, found, contents)
+    wanted = _some_of(names, places, columns, found, contents)
+    if companions:
+        _warn_of_unread_flags(names, places, wanted, found)
+    return wanted
 
 
 def split_name(name: str) -> tuple[str, str]:
@@ -211,6 +220,19 @@ def _check_names(names: Sequence[str], places: Sequence[int]) -> None:
             )
 
 
+def _refuse_bare(
+    names: Sequence[str], places: Sequence[int], found: Companions, contents: Contents
+) -> None:
+    """Refuse a column that is named like flags alone and holds numbers: nobody can say which it is."""
+    for j in places:
+        if names[j].strip().casefold() in BARE and j not in found.flags and contents.number(j):
+            raise InputError(
+                f"column {called(names[j])} is named like flags, but holds numbers such as "
+                f"{contents.number(j)}. Leave it out with columns=, or pass companions=False to read it "
+                "as a measurement."
+            )
+
+
 def _all_of(
     names: Sequence[str],
     places: Sequence[int],
@@ -309,6 +331,25 @@ def _some_of(
                 stacklevel=5,  # whoever called read_csv
             )
     return wanted
+
+
+def _warn_of_unread_flags(
+    names: Sequence[str], places: Sequence[int], wanted: Sequence[Wanted], found: Companions
+) -> None:
+    """Warn of columns that look like flags of what is read, but are not read as such."""
+    used = {j for one in wanted for j in (one.value, one.lower, one.upper, *one.flags)}
+    bases = {one.name.casefold() for one in wanted}
+    told = {flag for flag, others in found.lost.items() if used.intersection(others)}
+    for j in places:
+        base = split_name(names[j])[0].casefold()
+        mine = base in bases if base else names[j].strip().casefold() in BARE
+        if flag_kind(names[j]) and mine and j not in used and j not in told:
+            warnings.warn(
+                f"column {called(names[j])} looks like flags of what is read, but is not read: it is "
+                "not clear what it says. companions=False says that this is meant.",
+                AssumptionWarning,
+                stacklevel=5,  # whoever called read_csv
+            )
 
 
 def _refuse_flags(

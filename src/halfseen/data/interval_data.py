@@ -203,7 +203,8 @@ class IntervalData:
         array([[inf],
                [12.]])
         """
-        rule = missingness.for_columns(self.names)
+        known = isinstance(missingness, Missingness)
+        rule = missingness.for_columns(self.names) if known else missingness
         if not isinstance(rule, ColumnwiseMissingness):
             raise InputError(
                 "saturated needs a rule by column, such as DetectionLimits(...) or "
@@ -218,6 +219,10 @@ class IntervalData:
                     f"{own.seen_set!r}."
                 )
             ends = (own.seen_set.lower, own.seen_set.upper) if own.seen_set else None
+            if own.group is not None and own.group.size != len(self):
+                raise InputError(
+                    f"the limits are given for {own.group.size} rows, but the data have {len(self)}."
+                )
             low, high = ends or (own.lower[own.group], own.upper[own.group])
             values = self.lower[:, j]
             below, above = seen[:, j] & (values <= low), seen[:, j] & (values >= high)

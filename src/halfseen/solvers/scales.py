@@ -23,7 +23,7 @@ from halfseen.missingness.base import ColumnwiseMissingness, Missingness
 from halfseen.missingness.combined import Combined
 from halfseen.missingness.holes import Scan
 from halfseen.missingness.truncation import Truncation
-from halfseen.solvers.full_information.problem import REACH, Problem, read_problem
+from halfseen.solvers.full_information.problem import REACH, Problem, read_problem, sharpened
 
 Floats = NDArray[np.float64]
 
@@ -46,7 +46,9 @@ def to_model_scale(
             _check_domains(X, transforms)
             centre, scale = problem.centre, problem.scale
             holes = problem.holes.standardised(-centre / scale, 1.0 / scale)
-            values = X.values if isinstance(X, IntervalData) else X.values.astype(float)
+            # With the same cells for values as the holes were made of.
+            known = sharpened(X, scale) if isinstance(X, IntervalData) else X
+            values = np.asarray(known.values, dtype=float)
             transforms = learn_powers(transforms, values, holes, X.names)
     table, rule = apply(X, missingness, transforms)
     if rule is not None and not isinstance(missingness, Truncation):

@@ -215,7 +215,7 @@ def _read_intervals(
         centre, scale = _units_of_intervals(data)
     else:
         centre, scale = units
-    data = _sharpened(data, scale)
+    data = sharpened(data, scale)
     values = data.values
     mask = read_mask(at_random, values, data.names)
     if missingness is None:
@@ -239,13 +239,13 @@ def _read_intervals(
     )
 
 
-def _sharpened(data: IntervalData, scale: Floats) -> IntervalData:
+def sharpened(data: IntervalData, scale: Floats) -> IntervalData:
     """Take intervals that are next to nothing for values: their ends would not be told apart."""
     width = data.upper - data.lower
     narrow = ~data.seen & (width < NARROW * scale)
     if not narrow.any():
         return data
-    middle = data.lower + 0.5 * width
+    middle = np.where(narrow, data.lower, 0.0) + 0.5 * np.where(narrow, width, 0.0)
     return data.with_ends(
         np.where(narrow, middle, data.lower), np.where(narrow, middle, data.upper)
     )

@@ -154,10 +154,10 @@ def _check_finite(filled: Floats, fit: Fit) -> None:
     wrong = np.argwhere(~np.isfinite(filled))
     if wrong.size:
         row, column = (int(k) for k in wrong[0])
-        assert fit.transforms is not None
+        scale = "none" if fit.transforms is None else fit.transforms[column].name
         raise InputError(
-            f"row {row}, column {fit.names[column]}: on the scale {fit.transforms[column].name} the "
-            "hidden value lies where original units have none. Choose another transform for this column."
+            f"row {row}, column {fit.names[column]}: on the scale {scale} the hidden value lies where "
+            "there are no numbers in original units. Choose another transform, or look at the limit."
         )
 
 

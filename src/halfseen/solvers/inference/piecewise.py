@@ -95,7 +95,14 @@ class PieceMeans:
         # Pieces in the order of their shares: the last of each cell is the likeliest.
         order = np.lexsort((self.share, self.owner))
         best = order[np.append(np.flatnonzero(np.diff(self.owner[order])), order.size - 1)]
-        return np.where(inside, mean, self.first[best] / self.share[best]) if best.size else mean
+        if not best.size:
+            return mean
+        value = np.where(inside, mean, self.first[best] / self.share[best])
+        # Rounding may not carry a value out of its set.
+        least, most = np.full(mean.size, np.inf), np.full(mean.size, -np.inf)
+        np.minimum.at(least, self.owner, ends[0])
+        np.maximum.at(most, self.owner, ends[1])
+        return np.clip(value, least, most)
 
 
 def special_columns(
