@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -20,9 +21,16 @@ from benchmarks.registry import Row, task
 SECONDS, BYTES = 15.0, 6_000_000
 
 
-def _seconds(words: list[str]) -> tuple[float, str]:
+def _seconds(words: list[str], cache: str) -> tuple[float, str]:
+    """Run Python with its compiled kernels in a folder of their own."""
     start = time.perf_counter()
-    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, *words],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "NUMBA_CACHE_DIR": cache},
+    )
     return time.perf_counter() - start, done.stdout
 
 
@@ -34,12 +42,12 @@ def laboratory(quick: bool) -> Iterator[Row]:
         write_laboratory(path)
         words = ["-m", "halfseen", "fit", str(path), "--index", "sample", "--log", "--json"]
         words += ["--report", str(page)]
-        first, _ = _seconds(words)
-        second, told = _seconds(words)
-        start, _ = _seconds(["-c", "import halfseen"])
+        first, _ = _seconds(words, folder)
+        second, told = _seconds(words, folder)
+        start, _ = _seconds(["-c", "import halfseen"], folder)
         yield Row(
             "halfseen fit --log --report, second run",
-            f"{second:.1f} s ({second / start:.1f} times `import halfseen`; first run {first:.1f} s)",
+            f"{second:.1f} s ({second / start:.1f} times `import halfseen`; first run, which compiles, {first:.1f} s)",
             f"< {SECONDS:.0f} s",
             second < SECONDS,
         )
