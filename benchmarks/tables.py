@@ -47,7 +47,8 @@ def laboratory(quick: bool) -> Iterator[Row]:
         start, _ = _seconds(["-c", "import halfseen"], folder)
         yield Row(
             "halfseen fit --log --report, second run",
-            f"{second:.1f} s ({second / start:.1f} times `import halfseen`; first run, which compiles, {first:.1f} s)",
+            f"{second:.1f} s ({second / start:.1f} times `import halfseen`; first run, which compiles, "
+            f"{first:.1f} s)",
             f"< {SECONDS:.0f} s",
             second < SECONDS,
         )
