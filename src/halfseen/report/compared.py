@@ -80,43 +80,49 @@ def _in_original_units(columns: list[dict[str, Any]], patched: bool, sure: bool)
     interval = f'<th scope="col">{"95 % interval" if sure else ""}</th>'
     naive = '<th scope="col" class="group">seen only</th>'
     half = '<th scope="col">half limit</th>' if patched else ""
-    both = f'{naive}{half}<th scope="col">recovered</th>{interval}'
-    width = 4 if patched else 3
+    recovered = f'<th scope="col" class="group">recovered</th>{interval}'
+    # Said once, where it holds for all.
+    scales = {_scale_of(c) for c in columns}
+    (word,) = scales if len(scales) == 1 else ("median or geometric mean",)
+    word = word.partition(": ")[2] or word
     head = (
         '<tr><th rowspan="2" scope="col" class="words">column</th>'
-        f'<th colspan="{width}" scope="colgroup" class="group">median or geometric mean</th>'
-        f'<th colspan="{width}" scope="colgroup" class="group">mean</th>'
+        f'<th colspan="2" scope="colgroup" class="group">{escape(word)}</th>'
+        f'<th colspan="{4 if patched else 3}" scope="colgroup" class="group">mean</th>'
         '<th colspan="2" scope="colgroup" class="group">95th percentile</th></tr>'
-        f'<tr>{both}{both}<th scope="col" class="group">recovered</th>{interval}</tr>'
+        f'<tr>{recovered}{naive}{half}<th scope="col">recovered</th>{interval}{recovered}</tr>'
     )
+    rows = [_units_row(c, patched, with_scale=len(scales) > 1) for c in columns]
     return (
         "<h3>In original units</h3><p>The mean of a transformed column, transformed back, is its "
-        "median; for a logarithm it is the geometric mean. "
-        + ("“Seen only” and “half limit” are" if patched else "“Seen only” is")
-        + " transformed back likewise. The mean is the arithmetic one, which totals and averages need; "
-        "of a column that is skewed to the right it is larger than the median.</p>"
-        + table("In original units", head, [_units_row(c, patched) for c in columns])
+        "median; for a logarithm it is the geometric mean. The mean is the arithmetic one, which totals "
+        "and averages need; of a column that is skewed to the right it is larger than the median.</p>"
+        + table("In original units", head, rows)
     )
 
 
-def _units_row(column: dict[str, Any], patched: bool) -> list[Cell]:
+def _scale_of(column: dict[str, Any]) -> str:
+    own = column.get("original")
+    return f"{column['transform']}: {own['word']}" if own else "not transformed"
+
+
+def _units_row(column: dict[str, Any], patched: bool, with_scale: bool) -> list[Cell]:
     units, own = column["units"], column.get("original")
-    scale = f"{column['transform']}: {own['word']}" if own else "not transformed"
     if own is None:
-        found, substituted = column["recovered"], column["substituted"]
-        own = {
-            "naive": column["naive"]["mean"],
-            "substituted": substituted and substituted["mean"],
-            "recovered": found["mean"],
-            "interval": found["mean_interval"],
-        }
-    cells = [Cell(f"{name(column['name'])}<small>{escape(scale)}</small>")]
-    for values, key, ends in ((own, "recovered", "interval"), (units, "mean", "mean_interval")):
-        places = places_for(_error(values[ends]), values[key])
-        cells.append(Cell(show(values["naive"], places), "naive group"))
-        if patched:
-            cells.append(Cell(show(values["substituted"], places), "naive"))
-        cells += _estimate(values[key], values[ends], places)
-    places = places_for(_error(units["high_interval"]), units["high"])
-    high, interval = _estimate(units["high"], units["high_interval"], places)
-    return [*cells, Cell(high.html, "main group"), interval]
+        found = column["recovered"]
+        own = {"recovered": found["mean"], "interval": found["mean_interval"]}
+    scale = f"<small>{escape(_scale_of(column))}</small>" if with_scale else ""
+    cells = [Cell(f"{name(column['name'])}{scale}")]
+    cells += _grouped(own["recovered"], own["interval"])
+    places = places_for(_error(units["mean_interval"]), units["mean"])
+    cells.append(Cell(show(units["naive"], places), "naive group"))
+    if patched:
+        cells.append(Cell(show(units["substituted"], places), "naive"))
+    cells += _estimate(units["mean"], units["mean_interval"], places)
+    return cells + _grouped(units["high"], units["high_interval"])
+
+
+def _grouped(value: Any, interval: Any) -> list[Cell]:
+    """Return an estimate and its interval, as the beginning of a group of columns."""
+    found, ends = _estimate(value, interval, places_for(_error(interval), value))
+    return [Cell(found.html, "main group"), ends]
