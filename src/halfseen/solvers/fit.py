@@ -105,18 +105,9 @@ def fit(
     >>> bool(hs.metrics.mahalanobis_error(fit.mean, truth) < 0.05)
     True
     """
-    if missingness is not None and not isinstance(missingness, Missingness):
-        told = (
-            "rules(...) makes one of text; " if isinstance(missingness, str | dict | list) else ""
-        )
-        raise InputError(
-            "missingness must be a rule such as SelfCensoring(...), DetectionLimits(...) or "
-            f"Truncation(...); {told}got {missingness!r}."
-        )
+    _check_rule(missingness)
     table, original, frame = _read(X, names)
-    twice = [name for k, name in enumerate(table.names) if name in table.names[:k]]
-    if twice:
-        raise InputError(f"columns need names of their own; {twice[0]!r} stands twice.")
+    _check_names(table.names)
     # What kind of rule it is may be known only when its names are.
     rule = None if missingness is None else missingness.for_columns(table.names)
     if isinstance(table, IntervalData) and rule is not None:
@@ -126,35 +117,15 @@ def fit(
             # Values and blank cells alone are a table with NaN, for which there are more methods.
             table = Table(table.values, table.names)
     solver = _choose(method, rule, table)
-    name = solver.__name__
     given = {**options, "covariance": covariance, "transforms": transforms}
     if names is not None:
         given["names"] = list(table.names)
     if isinstance(random_state, int):
         given["random_state"] = random_state
-    allowed = inspect.signature(solver).parameters
     shared = {"random_state": random_state, "progress": progress, "n_jobs": n_jobs}
-    if covariance is not None or "covariance" in allowed:
-        options["covariance"] = covariance
-    for option in options:
-        if option not in allowed:
-            known = [p for p in allowed if p not in ("X", "missingness", "contains")]
-            known += [p for p in ("names", "transforms") if p not in known]
-            close = difflib.get_close_matches(option, known, 1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise InputError(
-                f"method {name!r} does not take the option {option!r}; it takes {', '.join(known)}."
-                f"{hint}"
-            )
-    if isinstance(X, PairMoments):
-        if isinstance(rule, Truncation | LinearThreshold):
-            raise InputError(
-                f"{type(rule).__name__} needs the rows themselves, but moments were passed."
-            )
-        if transforms is not None:
-            raise InputError("transforms need the rows themselves, but moments were passed.")
-    options.update({key: value for key, value in shared.items() if key in allowed})
+    options = _options_of(solver, {**options, "covariance": covariance}, shared)
     if isinstance(table, PairMoments):
+        _check_moments(rule, transforms)
         result = solver(table, rule, **options)
     else:
         result = _fit_table(solver, table, rule, transforms, options)
@@ -167,6 +138,53 @@ def fit(
         details = " ".join(note.text for note in result.notes if note.status is result.status)
         warnings.warn(f"{result.status.value} {details}", ConvergenceWarning, stacklevel=2)
     return result
+
+
+def _check_rule(missingness: Any) -> None:
+    if missingness is None or isinstance(missingness, Missingness):
+        return
+    told = "rules(...) makes one of text; " if isinstance(missingness, str | dict | list) else ""
+    raise InputError(
+        "missingness must be a rule such as SelfCensoring(...), DetectionLimits(...) or "
+        f"Truncation(...); {told}got {missingness!r}."
+    )
+
+
+def _check_names(names: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise InputError(f"columns need names of their own; {name!r} stands twice.")
+        seen.add(name)
+
+
+def _options_of(
+    solver: Callable[..., Fit], options: dict[str, Any], shared: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments of a solver; raise for an option that it does not take."""
+    allowed = inspect.signature(solver).parameters
+    if options["covariance"] is None and "covariance" not in allowed:
+        del options["covariance"]
+    for option in options:
+        if option not in allowed:
+            known = [p for p in allowed if p not in ("X", "missingness", "contains")]
+            known += [p for p in ("names", "transforms") if p not in known]
+            close = difflib.get_close_matches(option, known, 1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise InputError(
+                f"method {solver.__name__!r} does not take the option {option!r}; it takes "
+                f"{', '.join(known)}.{hint}"
+            )
+    return {**options, **{key: value for key, value in shared.items() if key in allowed}}
+
+
+def _check_moments(rule: Missingness | None, transforms: Any) -> None:
+    if isinstance(rule, Truncation | LinearThreshold):
+        raise InputError(
+            f"{type(rule).__name__} needs the rows themselves, but moments were passed."
+        )
+    if transforms is not None:
+        raise InputError("transforms need the rows themselves, but moments were passed.")
 
 
 def _warn_of_blanks(data: IntervalData, rule: Missingness) -> None:
