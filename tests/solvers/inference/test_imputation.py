@@ -305,3 +305,21 @@ def test_bad_tables_get_a_sentence(call, sentence):
     X = hs.simulate(TWO, rule, 60, 0)
     with pytest.raises(hs.HalfseenError, match=sentence):
         call(_fit(X, rule), X)
+
+
+def test_cells_of_one_row_choose_their_sides_together():
+    rng = np.random.default_rng(1)
+    Z = rng.multivariate_normal([0, 0], [[1, -0.97], [-0.97, 1]], 400)
+    Y = np.concatenate([Z, -Z])
+    Y[np.abs(Y) > 0.7] = np.nan
+    rule = hs.rules({"x0": "-0.7..0.7", "x1": "-0.7..0.7"})
+    for transform in ("none", "yeojohnson(1)"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", hs.ConvergenceWarning)
+            fit = hs.fit(Y, rule, transforms=transform, random_state=0, standard_errors=False)
+        filled = fit.impute()
+        both = np.isnan(Y).all(axis=1)
+        assert both.sum() > 200
+        # Both on one side has a probability below 1e-6 in any row.
+        assert (filled[both, 0] * filled[both, 1] < 0.0).all()
+        assert (np.abs(filled[np.isnan(Y)]) > 0.7).all()

@@ -35,7 +35,7 @@ from halfseen.solvers.full_information.filling import fill
 from halfseen.solvers.full_information.problem import Problem, read_problem
 from halfseen.solvers.full_information.stochastic_em import inverse
 from halfseen.solvers.inference.bootstrap import refits
-from halfseen.solvers.inference.piecewise import PieceMeans, special_columns
+from halfseen.solvers.inference.piecewise import PieceMeans, agree, special_columns
 from halfseen.solvers.scales import apply
 
 if TYPE_CHECKING:
@@ -205,6 +205,7 @@ def _average(
                 total[rows] += E
                 for found in own:
                     found.add(Z, R, mean, P)
+        agree(own)
         means += [(start, found) for found in own if found.rows.size]
     return total / SWEEPS + mean, means
 

@@ -8,6 +8,8 @@ nodes; averaged over sweeps it has much less noise than an average of draws (Rao
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -51,6 +53,14 @@ class PieceMeans:
         if transform.kink is not None:
             self._split((transform.kink - self.centre) / self.scale)
         size = self.owner.size
+        # Entries of a cell from below: 0, 1, ...
+        order = np.lexsort((self.upper, self.owner))
+        begin = np.searchsorted(self.owner[order], self.owner[order])
+        self.rank = np.empty(size, dtype=np.intp)
+        self.rank[order] = np.arange(size) - begin
+        self.several = np.flatnonzero(sizes > 1)
+        self.path: list[NDArray[np.int8]] = []
+        self.preferred = np.full(self.rows.size, -1)
         self.share, self.first = np.zeros(size), np.zeros(size)
         self._node = np.empty((size, NODES_48.size))
         self._weight, self._mass = np.empty_like(self._node), np.empty(size)
@@ -75,13 +85,18 @@ class PieceMeans:
         share = np.exp(self._mass - top[self.owner])
         share /= np.bincount(self.owner, share, self.rows.size)[self.owner]
         values = self.transform.inverse(self.centre + self.scale * self._node)
+        if self.several.size:
+            y = mean[j] + Z[self.rows, j]
+            above = np.bincount(self.owner, y[self.owner] > self.upper, self.rows.size)
+            self.path.append(above[self.several].astype(np.int8))
         self.share += share
         self.first += share * np.einsum("ij,ij->i", self._weight, values)
 
     def values(self) -> Floats:
         """Return a value for each cell, in original units and inside its set.
 
-        That is its mean; where a mean falls between the pieces of a set, that of the likeliest piece.
+        That is its mean; where a mean falls between the pieces of a set, that of the likeliest piece, or
+        of the one that its row prefers.
         """
         share, first = (
             np.bincount(self.owner, x, self.rows.size) for x in (self.share, self.first)
@@ -93,7 +108,8 @@ class PieceMeans:
         within = (ends[0] <= mean[self.owner]) & (mean[self.owner] <= ends[1])
         inside = np.bincount(self.owner, within, self.rows.size) > 0
         # Pieces in the order of their shares: the last of each cell is the likeliest.
-        order = np.lexsort((self.share, self.owner))
+        wanted = (self.rank == self.preferred[self.owner]) & (self.share > 0.0)
+        order = np.lexsort((self.share, wanted, self.owner))
         best = order[np.append(np.flatnonzero(np.diff(self.owner[order])), order.size - 1)]
         if not best.size:
             return mean
@@ -103,6 +119,25 @@ class PieceMeans:
         np.minimum.at(least, self.owner, ends[0])
         np.maximum.at(most, self.owner, ends[1])
         return np.clip(value, least, most)
+
+
+def agree(columns: Sequence[PieceMeans]) -> None:
+    """Let cells of one row prefer pieces together: the combination that was drawn most often.
+
+    Each by itself could end at a corner that is next to impossible.
+    """
+    members: dict[int, list[tuple[PieceMeans, int]]] = {}
+    for found in columns:
+        for k, cell in enumerate(found.several):
+            members.setdefault(int(found.rows[cell]), []).append((found, k))
+    paths = {id(found): np.array(found.path) for found in columns}
+    for cells in members.values():
+        if len(cells) < 2:
+            continue
+        drawn = np.stack([paths[id(found)][:, k] for found, k in cells])
+        combinations, counts = np.unique(drawn, axis=1, return_counts=True)
+        for (found, k), piece in zip(cells, combinations[:, counts.argmax()], strict=True):
+            found.preferred[found.several[k]] = piece
 
 
 def special_columns(
