@@ -352,3 +352,19 @@ def test_zero_has_no_sign(value, text):
 )
 def test_errors_choose_the_decimals(error, value, places):
     assert places_for(error, value) == places
+
+
+def test_a_page_that_would_be_too_large_shows_fewer_columns(tmp_path, monkeypatch):
+    fit = hs.fit(np.random.default_rng(0).normal(size=(400, 100)), None, "truncation")
+    whole = fit.report(tmp_path / "whole.html").stat().st_size
+    monkeypatch.setattr(page, "LARGEST_PAGE", whole - 1)
+    smaller = fit.report(tmp_path / "smaller.html")
+    assert smaller.stat().st_size < whole - 1
+    assert "the first 50 of 100 columns" in smaller.read_text()
+
+
+def test_a_path_and_a_title_of_the_wrong_kind(plain, tmp_path):
+    with pytest.raises(hs.InputError, match=r"a file name, such as report\.html; got 5"):
+        plain.report(5)
+    plain.report(tmp_path / "five.html", title=5)
+    assert "<title>5" in (tmp_path / "five.html").read_text()

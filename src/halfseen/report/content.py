@@ -37,7 +37,12 @@ DIGITS, UNIT_DIGITS = 4, 6
 
 
 def report_content(
-    fit: Fit, diagnosis: Any = None, *, call: str | None = None, title: str | None = None
+    fit: Fit,
+    diagnosis: Any = None,
+    *,
+    call: str | None = None,
+    title: str | None = None,
+    most_columns: int = MOST_COLUMNS,
 ) -> dict[str, Any]:
     """Return everything that the page shows, as a dictionary of plain values.
 
@@ -49,6 +54,8 @@ def report_content(
     call : str, optional
         The call that repeats the analysis; put together from the fit by default.
     title : str, optional
+    most_columns : int
+        How many columns are shown.
 
     Returns
     -------
@@ -65,7 +72,7 @@ def report_content(
     >>> column["naive"]["mean"] > column["recovered"]["mean"]
     True
     """
-    shown = min(len(fit.names), MOST_COLUMNS)
+    shown = min(len(fit.names), most_columns)
     cells = read_cells(fit)
     if cells is not None:
         cells = cells.first(shown)

@@ -15,13 +15,16 @@ from halfseen.errors import InputError
 from halfseen.files import write_text_whole
 from halfseen.report import sections
 from halfseen.report.compared import compared
-from halfseen.report.content import report_content
+from halfseen.report.content import MOST_COLUMNS, report_content
 from halfseen.report.tables import remark
 
 if TYPE_CHECKING:
     from halfseen.solvers.result import Fit
 
 SLOT = re.compile(r"<!-- slot (\w+) -->")
+# Bytes that a page may have, and columns that it shows: fewer, while it is too large.
+LARGEST_PAGE = 6_000_000
+FEWER_COLUMNS = (MOST_COLUMNS, 50, 25, 10)
 
 
 def write_report(
@@ -60,13 +63,25 @@ def write_report(
     ...     write_report(fit, folder + "/report.html").stat().st_size < 6_000_000
     True
     """
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"the report needs a file name, such as report.html; got {path!r}.")
     target = Path(path)
     if target.is_dir() or not target.parent.is_dir():
         what = "is a folder" if target.is_dir() else "lies in a folder that does not exist"
         raise InputError(f"{target} {what}; the report needs a file name, such as report.html.")
-    write_text_whole(
-        target, page_of(report_content(fit, diagnosis, call=call, title=title), plotly())
-    )
+    library = plotly()
+    for columns in FEWER_COLUMNS:
+        content = report_content(
+            fit,
+            diagnosis,
+            call=call,
+            title=None if title is None else str(title),
+            most_columns=columns,
+        )
+        page = page_of(content, library)
+        if len(page.encode()) < LARGEST_PAGE:
+            break
+    write_text_whole(target, page)
     return target
 
 

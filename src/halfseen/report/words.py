@@ -208,6 +208,10 @@ def checks(diagnosis: Any) -> dict[str, Any] | None:
     return {"findings": found, "text": None if found else str(diagnosis)}
 
 
+# Names of columns that take more characters than this are not written out in the call.
+LONGEST_NAMES = 4000
+
+
 def _is_text(asked: Any) -> bool:
     """Whether transforms were told as words, for all columns, for each or by name."""
     words = asked.values() if isinstance(asked, dict) else asked
@@ -246,8 +250,8 @@ def call_of(fit: Fit) -> str:
         if isinstance(value, bool | str | int | float):
             text = json.dumps(value) if isinstance(value, str) else repr(value)
             arguments.append(f"{name}={text}")
-        elif name == "names" and value is not None:
-            arguments.append(f"names={json.dumps(value, ensure_ascii=False)}")
+        elif name == "names" and len(text := json.dumps(value, ensure_ascii=False)) < LONGEST_NAMES:
+            arguments.append(f"names={text}")
         elif value is not None:
             arguments.append(f"{name}={name}")
     if source.missing_at_random is not None and "missing_at_random" not in given_too:
