@@ -44,6 +44,18 @@ def test_likelihoods_are_in_original_units(table, logs):
     assert logs.aic < plain.aic - 50.0
 
 
+def test_intervals_have_no_density_of_their_own():
+    """Cells between two values add a probability, which no derivative belongs to."""
+    x = np.exp(np.random.default_rng(0).normal(size=(200, 1)))
+    lower, upper = x.copy(), x.copy()
+    lower[:60], upper[:60] = np.floor(x[:60]) + 1e-3, np.floor(x[:60]) + 1.0
+    data = hs.IntervalData(lower, upper)
+    fit = hs.fit(data, transforms="log", random_state=0)
+    by_hand = hs.fit(hs.IntervalData(np.log(lower), np.log(upper)), random_state=0)
+    jacobian = -np.log(x[60:]).sum()
+    assert fit.log_likelihood.value == pytest.approx(by_hand.log_likelihood.value + jacobian)
+
+
 def test_imputations_are_in_original_units_and_inside_the_holes(table, logs):
     hidden = np.isnan(table)
     filled = logs.impute()

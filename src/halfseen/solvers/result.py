@@ -291,7 +291,8 @@ class Fit:
         # of a transformed scale.
         values = values - ~problem.hidden @ np.log(problem.scale)
         if self.transforms is not None:
-            values = values + log_derivatives(seen_values(self, X), self.transforms, self.names)
+            seen = np.where(problem.hidden, np.nan, seen_values(self, X))
+            values = values + log_derivatives(seen, self.transforms, self.names)
         return values, variance
 
     @property

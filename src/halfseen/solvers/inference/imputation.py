@@ -119,7 +119,10 @@ def original_table(fit: Fit) -> Any:
 
 
 def seen_values(fit: Fit, X: Any) -> Floats:
-    """Return the table as it was given, NaN where hidden: seen cells are not changed by a bit."""
+    """Return the table as it was given: seen cells are not changed by a bit.
+
+    What stands in hidden cells is not to be used.
+    """
     if X is None:
         X = original_table(fit)
     if isinstance(X, IntervalData):
