@@ -154,12 +154,20 @@ def test_simulate_from_a_model(halfseen, tmp_path):
             ["--model", "other.json"],
             "neither what halfseen fit --output writes nor a saved Gaussian",
         ),
+        (["--model", "power.json"], "power.json: the power of column a is not told"),
+        (["--model", "flat.json"], "flat.json cannot be used: "),
         (["-o", "no/x.csv"], "there is no folder no"),
     ],
 )
 def test_simulate_explains(halfseen, tmp_path, words, sentence):
     (tmp_path / "text.json").write_text("{")
     (tmp_path / "other.json").write_text('{"columns": ["a"]}')
+    one = {"columns": ["a"], "mean": {"a": 0.0}, "transforms": {"a": "none"}}
+    for name, changed in (
+        ("power", {"covariance": {"a": {"a": 1.0}}, "transforms": {"a": "boxcox"}}),
+        ("flat", {"covariance": {"a": {"a": -1.0}}}),
+    ):
+        (tmp_path / f"{name}.json").write_text(json.dumps({**one, **changed}))
     result = halfseen("simulate", *words)
     assert result.exit_code == 2
     assert sentence in re.sub(r"\s+", " ", result.output)

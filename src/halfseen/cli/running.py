@@ -117,7 +117,7 @@ def in_options(text: str) -> str:
 
 @contextmanager
 def rows_by_line(data: IntervalData, counted: bool) -> Iterator[None]:
-    """Add the line of the file, and the label, to rows that errors and warnings name."""
+    """Add the line of the file, and the label, to rows that errors name."""
 
     def name(match: re.Match[str]) -> str:
         row = int(match[1])

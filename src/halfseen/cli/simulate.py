@@ -14,7 +14,13 @@ from halfseen.cli import options as o
 from halfseen.cli.reading import split_names
 from halfseen.cli.running import check_writable, guarded, say, warnings_as_lines, write_text
 from halfseen.data.interval_data import IntervalData
-from halfseen.data.transforms import Transform, back_to_units, parse_transform, transform_rule
+from halfseen.data.transforms import (
+    BoxCox,
+    Transform,
+    back_to_units,
+    parse_transform,
+    transform_rule,
+)
 from halfseen.data.writing import to_cells
 from halfseen.errors import InputError
 from halfseen.gaussian import Gaussian
@@ -156,10 +162,14 @@ def _read_model(path: Path, log: bool) -> tuple[Gaussian, tuple[str, ...], tuple
         mean = [content["mean"][name] for name in names]
         covariance = [[content["covariance"][a][b] for b in names] for a in names]
         scales = tuple(parse_transform(content["transforms"][name]) for name in names)
-        for scale in scales:
-            scale.forward(1.0)
-        return Gaussian(mean, covariance), names, scales
-    except (KeyError, TypeError, AttributeError, ValueError, AssertionError):
+        gaussian = Gaussian(mean, covariance)
+    except InputError as error:
+        raise InputError(f"--model {path} cannot be used: {error}") from error
+    except (KeyError, TypeError, AttributeError, ValueError):
         raise InputError(
             f"--model {path} is neither what halfseen fit --output writes nor a saved Gaussian."
         ) from None
+    for name, scale in zip(names, scales, strict=True):
+        if isinstance(scale, BoxCox) and scale.power is None:
+            raise InputError(f"--model {path}: the power of column {name} is not told.")
+    return gaussian, names, scales
