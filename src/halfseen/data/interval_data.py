@@ -159,7 +159,7 @@ class IntervalData:
             )
         lower, upper = values.copy(), values.copy()
         hidden = np.isnan(values)
-        holes = rule.holes(values, _scan(values))
+        holes = rule.holes(values, scan_of(values))
         ends = _one_piece(holes, hidden, _sides(side, hidden, names), names)
         lower[hidden], upper[hidden] = ends
         return cls(lower, upper, names)
@@ -347,7 +347,7 @@ def _check_intervals(lower: Floats, upper: Floats, names: Sequence[str]) -> None
     )
 
 
-def _scan(values: Floats) -> Scan:
+def scan_of(values: Floats) -> Scan:
     """Where to look for the ends of sets that are known as functions."""
     seen = ~np.isnan(values)
     count = np.maximum(seen.sum(axis=0), 1)

@@ -14,6 +14,7 @@ import math
 import numpy as np
 from numba import njit
 
+from halfseen.kernels.cholesky import factor, solve
 from halfseen.kernels.sweep import draw_union, interval
 
 # Cells of a row that leap together at most: of more, proposals would hardly ever be taken.
@@ -34,23 +35,6 @@ def _log_mass(m, s, lower, upper, scratch):
             elif mass > -math.inf:
                 total += math.exp(mass - top)
     return top + math.log(total) if top > -math.inf else -math.inf
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _cholesky(A, k):
-    # A = L Lᵀ in place, lower triangle; False where rounding has made A indefinite.
-    for i in range(k):
-        for j in range(i + 1):
-            total = A[i, j]
-            for p in range(j):
-                total -= A[i, p] * A[j, p]
-            if i == j:
-                if not total > 0.0:
-                    return False
-                A[i, i] = math.sqrt(total)
-            else:
-                A[i, j] = total / A[j, j]
-    return True
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -85,19 +69,13 @@ def leap(Y, Z, R, mean, P, index, cells, rows, uniforms):
         for a in range(k):
             for b in range(a + 1):
                 L[a, b] = P[columns[a], columns[b]]
-        if not _cholesky(L, k):
+        if not factor(L, k, 0.0):
+            # Rounding has made the block indefinite.
             continue
         # Centre of the cells given the rest of the row: z − P_UU⁻¹ r_U.
         for a in range(k):
-            total = R[r, columns[a]]
-            for b in range(a):
-                total -= L[a, b] * centre[b]
-            centre[a] = total / L[a, a]
-        for a in range(k - 1, -1, -1):
-            total = centre[a]
-            for b in range(a + 1, k):
-                total -= L[b, a] * centre[b]
-            centre[a] = total / L[a, a]
+            centre[a] = R[r, columns[a]]
+        solve(L, centre, k)
         for a in range(k):
             j = columns[a]
             old[a] = Y[r, j]

@@ -8,12 +8,15 @@ import math
 import numpy as np
 from numba import njit
 
+from halfseen.kernels.cholesky import factor, solve
 from halfseen.kernels.univariate import draw
 
 # A constraint counts as violated beyond this, relative to the size of its terms.
 FEASIBILITY = 1e-12
 # Squared length, relative to the normal's, below which a normal depends on the active ones.
 DEPENDENT = 1e-20
+# Pivots of the active normals' products are held above this.
+SMALLEST_PIVOT = 1e-300
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -53,30 +56,6 @@ def relax(u, A, c, margin, sweeps):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _solve_spd(G, r, n):
-    # Cholesky solve of the leading n × n block of G, in place; G is overwritten.
-    for i in range(n):
-        for j in range(i + 1):
-            s = G[i, j]
-            for k in range(j):
-                s -= G[i, k] * G[j, k]
-            if i == j:
-                G[i, i] = math.sqrt(max(s, 1e-300))
-            else:
-                G[i, j] = s / G[j, j]
-    for i in range(n):
-        s = r[i]
-        for k in range(i):
-            s -= G[i, k] * r[k]
-        r[i] = s / G[i, i]
-    for i in range(n - 1, -1, -1):
-        s = r[i]
-        for k in range(i + 1, n):
-            s -= G[k, i] * r[k]
-        r[i] = s / G[i, i]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def _step_directions(A, q, active, n, r, direction):
     # r = N⁺ a_q and direction = a_q − N r, with N the active normals.
     k = A.shape[1]
@@ -91,7 +70,8 @@ def _step_directions(A, q, active, n, r, direction):
             for j in range(k):
                 s += A[active[a], j] * A[active[b], j]
             G[a, b] = s
-    _solve_spd(G, r, n)
+    factor(G, n, SMALLEST_PIVOT)
+    solve(G, r, n)
     length = 0.0
     for j in range(k):
         s = A[q, j]

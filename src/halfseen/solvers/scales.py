@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.data.interval_data import IntervalData
+from halfseen.data.interval_data import IntervalData, scan_of
 from halfseen.data.power import learn_powers
 from halfseen.data.table import Table
 from halfseen.data.transforms import (
@@ -21,9 +21,8 @@ from halfseen.data.transforms import (
 from halfseen.errors import InputError
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness
 from halfseen.missingness.combined import Combined
-from halfseen.missingness.holes import Scan
 from halfseen.missingness.truncation import Truncation
-from halfseen.solvers.full_information.problem import REACH, Problem, read_problem, sharpened
+from halfseen.solvers.full_information.problem import Problem, read_problem, sharpened
 
 Floats = NDArray[np.float64]
 
@@ -68,13 +67,7 @@ def _check_still_explained(
         values, looked = table.values, table.at_random
     else:
         values, looked = np.asarray(table.values, dtype=float), np.isnan(table.values)
-    seen = ~np.isnan(values)
-    known = np.where(seen, values, 0.0)
-    count = np.maximum(seen.sum(axis=0), 1)
-    centre = known.sum(axis=0) / count
-    spread = np.sqrt((np.where(seen, values - centre, 0.0) ** 2).sum(axis=0) / count)
-    spread[spread == 0.0] = 1.0
-    holes = rule.holes(values, Scan(centre, spread, np.full(spread.size, REACH)))
+    holes = rule.holes(values, scan_of(values))
     before, after = (h.whole_lines[np.maximum(h.index, 0)] for h in (problem.holes, holes))
     lost = np.argwhere(looked & ~before & after)
     if lost.size:
