@@ -54,21 +54,41 @@ def test_the_drift_of_the_listing_is_wrong_and_the_bias_shrinks_with_the_step():
 
 
 @pytest.mark.parametrize("mean", [0.0, 10.0, 1000.0])
-def test_feasible_points_of_thin_regions_are_near_the_mean(mean, monkeypatch):
-    # A strip thinner than the margin of the relaxation, so that the linear programme is asked.
+@pytest.mark.parametrize("width", [0.05, 3e-8])
+def test_feasible_points_of_thin_regions_are_near_the_mean(mean, width, monkeypatch):
+    # Strips thinner than the margin of the relaxation, and than the least margin of the projection, so
+    # that the linear programme is asked.
     asked = []
     original = Region.chebyshev_ball
     monkeypatch.setattr(Region, "chebyshev_ball", lambda self: asked.append(1) or original(self))
     A = np.array([[1.0, -1.0], [-1.0, 1.0]]) / np.sqrt(2)
-    thin = Region(np.full(2, mean), A, np.array([0.05, 0.0]))
+    thin = Region(np.full(2, mean), A, np.array([width, 0.0]))
     point = thin.feasible_point()
-    assert asked
+    assert bool(asked) == (width < 1e-6)
     assert thin.contains(point)
     assert np.linalg.norm(point - mean) < 0.06
     wide = Region(np.zeros(2), A, np.array([2.0, 0.0]))
     asked.clear()
     assert wide.contains(wide.feasible_point())
     assert not asked
+
+
+def test_feasible_points_in_a_wedge_are_near_the_mean_and_not_where_it_is_wide():
+    # A row of a table. A large ball fits into this wedge only hundreds of standard deviations out.
+    A = np.array(
+        [
+            [0.90013051, -0.23489869, 0.36686193],
+            [-0.89096288, 0.40695183, -0.20143325],
+            [-0.03262319, -0.73303389, 0.67940934],
+            [-0.88246005, 0.1110703, -0.45708603],
+        ]
+    )
+    c = np.array([0.55925427, 0.13415567, 0.70436491, -0.63812524])
+    wedge = Region(np.array([0.42, -0.45, -0.22]), A, c)
+    point = wedge.feasible_point()
+    assert (A @ point < c).all()
+    # Its nearest point is 1.08 away; one more standard deviation is allowed.
+    assert np.linalg.norm(point - wedge.mean) < 2.08
 
 
 @pytest.mark.parametrize("width", [0.07, 0.35])

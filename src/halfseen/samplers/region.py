@@ -18,6 +18,11 @@ SWEEPS = 200
 # Where a region is unbounded its centre may lie anywhere: this many standard deviations bound it.
 LARGEST_BALL = 3.0
 SMALLEST_BALL = 1e-9
+# A wedge may be as wide as the margin only far out, where nothing lies: a point further from the mean than
+# this is looked for again, nearer, with margins that shrink by ten until it is at most this much further
+# than the nearest point of all.
+NEAR, FURTHER = 4.0, 1.0
+MARGINS = tuple(MARGIN * 10.0**-k for k in range(7))
 
 
 @dataclass
@@ -38,6 +43,16 @@ class Region:
     c : array of shape (m,)
     known_directions : array of shape (k, k), optional
         ``principal_directions(A)``, where many regions share A.
+
+    Examples
+    --------
+    >>> import numpy as np, halfseen as hs
+    >>> half_line = hs.samplers.Region(np.array([-0.5]), -np.eye(1), np.zeros(1))  # u >= 0
+    >>> half_line.contains(np.array([0.3])), half_line.contains(np.array([-0.3]))
+    (True, False)
+    >>> point = half_line.feasible_point()
+    >>> bool(point[0] > 0.0)
+    True
     """
 
     mean: Floats
@@ -53,18 +68,52 @@ class Region:
         return principal_directions(self.A)
 
     def contains(self, u: Floats) -> bool:
-        """Whether a point lies in the polyhedron, to rounding."""
+        """Whether a point lies in the polyhedron, to rounding.
+
+        Parameters
+        ----------
+        u : array of shape (k,)
+
+        Returns
+        -------
+        bool
+
+        Examples
+        --------
+        >>> import numpy as np, halfseen as hs
+        >>> half_line = hs.samplers.Region(np.array([-0.5]), -np.eye(1), np.zeros(1))  # u >= 0
+        >>> half_line.contains(np.array([0.3]))
+        True
+        """
         return bool(most_violated(u, self.A, self.c)[0] < 0)
 
     def feasible_point(self) -> Floats | None:
         """Return a point inside the polyhedron, near the mean; None if there is none.
 
-        Relaxation finds most; for the rest a linear programme says how much room there is, and the mean
-        is projected to half that depth.
+        Relaxation finds most. Where it ends far out the mean is projected instead, a margin inside; for
+        the rest a linear programme says how much room there is, and the mean is projected to half
+        that depth.
+
+        Returns
+        -------
+        array of shape (k,), or None
+
+        Examples
+        --------
+        >>> import numpy as np, halfseen as hs
+        >>> half_line = hs.samplers.Region(np.array([-0.5]), -np.eye(1), np.zeros(1))  # u >= 0
+        >>> bool(half_line.feasible_point()[0] > 0.0)
+        True
+        >>> A, c = np.array([[-1.0], [1.0]]), np.array([-1.0, 0.0])  # u >= 1 and u <= 0
+        >>> print(hs.samplers.Region(np.zeros(1), A, c).feasible_point())
+        None
         """
         u = self.mean.copy()
-        if relax(u, self.A, self.c, MARGIN, SWEEPS):
+        if relax(u, self.A, self.c, MARGIN, SWEEPS) and np.linalg.norm(u - self.mean) <= NEAR:
             return u
+        near = self._near_point()
+        if near is not None:
+            return near
         found = self.chebyshev_ball()
         if found is None:
             return None
@@ -73,8 +122,35 @@ class Region:
             return u
         return centre
 
+    def _near_point(self) -> Floats | None:
+        """Return a point hardly further from the mean than the nearest, as far inside as can be."""
+        u = self.mean.copy()
+        if not project_polyhedron(self.mean, self.A, self.c, u):
+            return None
+        reach = float(np.linalg.norm(u - self.mean)) + FURTHER
+        for margin in MARGINS:
+            inside = project_polyhedron(self.mean, self.A, self.c - margin, u)
+            if inside and np.linalg.norm(u - self.mean) <= reach:
+                return u
+        return None
+
     def chebyshev_ball(self) -> tuple[Floats, float] | None:
-        """Return centre and radius of the largest ball that fits, by HiGHS; None if none does."""
+        """Return centre and radius of the largest ball that fits, by HiGHS; None if none does.
+
+        Returns
+        -------
+        centre : array of shape (k,)
+        radius : float
+            At most 3, where the region has no bounds.
+
+        Examples
+        --------
+        >>> import numpy as np, halfseen as hs
+        >>> slab = hs.samplers.Region(np.zeros(1), np.array([[-1.0], [1.0]]), np.array([-1.0, 2.0]))
+        >>> centre, radius = slab.chebyshev_ball()  # 1 <= u <= 2
+        >>> float(centre[0]), radius
+        (1.5, 0.5)
+        """
         # Imported where it is needed: SciPy's optimisers take as long to load as all of halfseen.
         from scipy.optimize import linprog
 

@@ -160,6 +160,23 @@ def test_narrow_regions_are_found_by_a_linear_programme():
     assert (Y[:, 3] == 0.3).all()
 
 
+def test_rows_in_long_wedges_are_filled_near_the_mean():
+    # A large ball fits into this wedge only hundreds of standard deviations out.
+    hidden = np.array([[True, True, True, False]])
+    V = [
+        [0.90013, -0.23490, 0.36686, 0.0],
+        [-0.89096, 0.40695, -0.20143, 0.0],
+        [-0.03262, -0.73303, 0.67941, 0.0],
+        [-0.88246, 0.11107, -0.45709, 0.0],
+    ]
+    b = [0.55925, 0.13416, 0.70436, -0.63813]
+    holes = _threshold_holes(V, b, [[1, 1, 1, 1]], hidden)
+    Y = _filled(np.array([[np.nan, np.nan, np.nan, 0.3]]), holes)
+    assert (holes.inequalities.slack(Y) > 0.0).all()
+    # Three standard normals are seldom further than 4.5 out, nor is the wedge from them.
+    assert np.linalg.norm(Y[0, :3]) < 4.5 + 4.5 + 1.0
+
+
 @pytest.mark.parametrize("row", [0, 41])
 def test_a_row_without_room_is_named(row):
     # y₀ + y₁ <= −1 and y₀ + y₁ >= 1.

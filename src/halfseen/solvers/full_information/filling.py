@@ -12,7 +12,7 @@ from halfseen.errors import ContradictionError
 from halfseen.kernels.polyhedron import relax_rows
 from halfseen.missingness.holes import SEEN, Holes
 from halfseen.missingness.resolve import SetTable, starts
-from halfseen.samplers.region import MARGIN, SWEEPS, Region
+from halfseen.samplers.region import MARGIN, NEAR, SWEEPS, Region
 from halfseen.solvers.full_information.completion import Completion
 
 Floats = NDArray[np.float64]
@@ -65,10 +65,12 @@ def _make_feasible(Y: Floats, holes: Holes, names: Sequence[str]) -> None:
     assert bound is not None
     hidden = holes.index != SEEN
     lower, upper = cell_bounds(holes)
-    failed = np.zeros(len(Y), dtype=bool)
+    failed, drawn = np.zeros(len(Y), dtype=bool), Y.copy()
     relax_rows(Y, hidden, bound.V, bound.b, bound.sign, lower, upper, MARGIN, SWEEPS, failed)
-    for row in np.flatnonzero(failed):
-        point = _feasible_point(Y[row], holes, int(row), lower[row], upper[row])
+    # Relaxed rows may end far out in a wedge: one of them there would swell the first covariance.
+    far = np.linalg.norm(Y - drawn, axis=1) > NEAR
+    for row in np.flatnonzero(failed | far):
+        point = _feasible_point(drawn[row], holes, int(row), lower[row], upper[row])
         if point is None:
             where = [names[int(k)] for k in np.flatnonzero(hidden[row])]
             raise ContradictionError(
