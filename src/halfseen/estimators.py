@@ -95,6 +95,17 @@ class CensoredGaussian(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         CensoredGaussian
             The estimator itself.
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> rule = hs.DetectionLimits(lower=0.0)
+        >>> X = hs.simulate(hs.Gaussian([0.5, 1.0], [[1.0, 0.6], [0.6, 1.0]]), rule, 1000)
+        >>> model = hs.CensoredGaussian(rule, random_state=0).fit(X)
+        >>> abs(model.mean_ - [0.5, 1.0]) < 0.2
+        array([ True,  True])
+        >>> model.fit_.status.name
+        'CONVERGED'
         """
         X = self._validated(X, reset=True)
         self._moments: PairMoments | None = None
@@ -126,6 +137,19 @@ class CensoredGaussian(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         CensoredGaussian
             The estimator itself.
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> rule = hs.DetectionLimits(lower=0.0)
+        >>> X = hs.simulate(hs.Gaussian([0.5, 1.0], [[1.0, 0.6], [0.6, 1.0]]), rule, 1000)
+        >>> import numpy as np
+        >>> whole = hs.CensoredGaussian(rule, method="pairwise").fit(X)
+        >>> chunks = hs.CensoredGaussian(rule, method="pairwise")
+        >>> for chunk in np.array_split(X, 4):
+        ...     chunks = chunks.partial_fit(chunk)
+        >>> bool(np.allclose(chunks.covariance_, whole.covariance_))
+        True
         """
         if self.method not in _STREAMING:
             raise InputError(
@@ -161,6 +185,16 @@ class CensoredGaussian(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         array of shape (n, d)
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> rule = hs.DetectionLimits(lower=0.0)
+        >>> X = hs.simulate(hs.Gaussian([0.5, 1.0], [[1.0, 0.6], [0.6, 1.0]]), rule, 1000)
+        >>> model = hs.CensoredGaussian(rule, random_state=0).fit(X)
+        >>> filled = model.transform(X)
+        >>> bool((filled[X != X] < 0.0).all())  # below the limit, where they were hidden
+        True
         """
         check_is_fitted(self)
         return self.fit_.impute(self._validated(X, reset=False, fewest=1), self.missingness)
@@ -176,6 +210,16 @@ class CensoredGaussian(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         float
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> rule = hs.DetectionLimits(lower=0.0)
+        >>> X = hs.simulate(hs.Gaussian([0.5, 1.0], [[1.0, 0.6], [0.6, 1.0]]), rule, 1000)
+        >>> full = hs.CensoredGaussian(rule, random_state=0).fit(X)
+        >>> apart = hs.CensoredGaussian(rule, covariance="diagonal", random_state=0).fit(X)
+        >>> full.score(X) > apart.score(X)
+        True
         """
         check_is_fitted(self)
         rows = self._validated(X, reset=False, fewest=1)

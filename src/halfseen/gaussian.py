@@ -127,7 +127,26 @@ class Gaussian:
     def sample(
         self, n: int, random_state: int | Sequence[int] | Generator | None = None
     ) -> NDArray[np.float64]:
-        """Draw ``n`` rows."""
+        """Draw ``n`` rows.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows.
+        random_state : int, Generator or None
+
+        Returns
+        -------
+        array of shape (n, d)
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> g = hs.Gaussian([0.0, 1.0], [[1.0, 0.5], [0.5, 2.0]])
+        >>> Y = g.sample(10_000, random_state=0)
+        >>> Y.shape, bool(abs(Y[:, 1].mean() - 1.0) < 0.06)
+        ((10000, 2), True)
+        """
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
             raise InputError(f"n must be a number of rows, at least 0; got {n!r}.")
         rng = np.random.default_rng(random_state)
@@ -135,7 +154,26 @@ class Gaussian:
             return self._mean + rng.standard_normal((n, self.dimension)) @ self._cholesky.T
 
     def whiten(self, Y: ArrayLike) -> NDArray[np.float64]:
-        """Return ``L⁻¹(y - mean)`` for each row, where L is the Cholesky factor."""
+        """Return ``L⁻¹(y - mean)`` for each row, where L is the Cholesky factor.
+
+        Parameters
+        ----------
+        Y : array-like of shape (n, d) or (d,)
+
+        Returns
+        -------
+        array of shape (n, d)
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> g = hs.Gaussian([0.0, 1.0], [[1.0, 0.5], [0.5, 2.0]])
+        >>> g.whiten(g.mean)
+        array([[0., 0.]])
+        >>> Z = g.whiten(g.sample(10_000, random_state=0))
+        >>> bool(abs((Z.T @ Z / 10_000)[0, 1]) < 0.04)
+        True
+        """
         Y = np.atleast_2d(np.asarray(Y, dtype=float))
         if Y.shape[1] != self.dimension:
             raise InputError(
@@ -147,7 +185,22 @@ class Gaussian:
         return linalg.solve_triangular(self._cholesky, (Y - self._mean).T, lower=True).T
 
     def logpdf(self, Y: ArrayLike) -> NDArray[np.float64] | float:
-        """Log-density at one row or at each row of ``Y``."""
+        """Log-density at one row or at each row of ``Y``.
+
+        Parameters
+        ----------
+        Y : array-like of shape (n, d) or (d,)
+
+        Returns
+        -------
+        array of shape (n,), or a number for a single row
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> hs.Gaussian([0.0], [[1.0]]).logpdf([[0.0], [1.0]]).round(4)
+        array([-0.9189, -1.4189])
+        """
         Y = np.asarray(Y, dtype=float)
         Z = self.whiten(Y)
         constant = self.dimension * math.log(2.0 * math.pi) + self.log_determinant
@@ -155,12 +208,48 @@ class Gaussian:
         return float(values[0]) if Y.ndim < 2 else values
 
     def marginal(self, indices: ArrayLike) -> Gaussian:
-        """Distribution of some of the coordinates."""
+        """Distribution of some of the coordinates.
+
+        Parameters
+        ----------
+        indices : array-like of int
+            The coordinates to keep, in this order.
+
+        Returns
+        -------
+        Gaussian
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> g = hs.Gaussian([0.0, 1.0], [[1.0, 0.5], [0.5, 2.0]])
+        >>> g.marginal([1])
+        Gaussian(mean=[1.0], covariance=[[2.0]])
+        """
         keep = self._indices(indices)
         return Gaussian(self._mean[keep], self._covariance[np.ix_(keep, keep)])
 
     def condition(self, indices: ArrayLike, values: ArrayLike) -> Gaussian:
-        """Distribution of the other coordinates, given the values of those at ``indices``."""
+        """Distribution of the other coordinates, given the values of those at ``indices``.
+
+        Parameters
+        ----------
+        indices : array-like of int
+            The coordinates that are known.
+        values : array-like of the same length
+
+        Returns
+        -------
+        Gaussian
+            Of the others, in their order.
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> g = hs.Gaussian([0.0, 1.0], [[1.0, 0.5], [0.5, 2.0]])
+        >>> g.condition([0], [2.0])
+        Gaussian(mean=[2.0], covariance=[[1.75]])
+        """
         given = self._indices(indices)
         values = np.atleast_1d(np.asarray(values, dtype=float))
         if values.shape != given.shape:
@@ -183,7 +272,21 @@ class Gaussian:
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the distribution as JSON; every number comes back to the last bit."""
+        """Write the distribution as JSON; every number comes back to the last bit.
+
+        Parameters
+        ----------
+        path : path of the file
+
+        Examples
+        --------
+        >>> import tempfile, halfseen as hs
+        >>> g = hs.Gaussian([0.1], [[1.0 / 3.0]])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     g.save(f"{folder}/g.json")
+        ...     hs.Gaussian.load(f"{folder}/g.json") == g  # to the last bit
+        True
+        """
         content = {
             "format": FORMAT,
             "version": VERSION,
@@ -194,7 +297,25 @@ class Gaussian:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Gaussian:
-        """Read what ``save`` wrote."""
+        """Read what ``save`` wrote.
+
+        Parameters
+        ----------
+        path : path of a file that ``save`` wrote
+
+        Returns
+        -------
+        Gaussian
+
+        Examples
+        --------
+        >>> import tempfile, halfseen as hs
+        >>> g = hs.Gaussian([0.1], [[1.0 / 3.0]])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     g.save(f"{folder}/g.json")
+        ...     hs.Gaussian.load(f"{folder}/g.json") == g  # to the last bit
+        True
+        """
         size = Path(path).stat().st_size
         if size > LARGEST_FILE:
             raise InputError(f"{path} holds {size} bytes; a saved Gaussian has at most 512 MiB.")

@@ -44,6 +44,14 @@ class TotalVariation:
         Closed-form bounds (Hellinger, Pinsker and Bretagnolle-Huber), which hold to rounding.
     exact : bool
         Whether ``value`` is from a closed form.
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> p, q = hs.Gaussian([0.0], [[1.0]]), hs.Gaussian([0.5], [[2.0]])
+    >>> d = hs.metrics.total_variation(p, q)
+    >>> d.lower < float(d) < d.upper, d.exact
+    (True, True)
     """
 
     value: float
@@ -59,6 +67,16 @@ class TotalVariation:
 def mahalanobis_error(mean: ArrayLike, truth: Gaussian) -> float:
     """Length of ``mean - truth.mean`` in units of the true covariance: ‖Σ*^-½ (μ̂ - μ*)‖.
 
+    Parameters
+    ----------
+    mean : array-like of shape (d,)
+        An estimate.
+    truth : Gaussian
+
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> import halfseen as hs
@@ -73,6 +91,16 @@ def mahalanobis_error(mean: ArrayLike, truth: Gaussian) -> float:
 
 def relative_frobenius_error(covariance: ArrayLike, truth: Gaussian) -> float:
     """Error of a covariance relative to the true one: ‖I - Σ*^-½ Σ̂ Σ*^-½‖_F.
+
+    Parameters
+    ----------
+    covariance : array-like of shape (d, d)
+        An estimate.
+    truth : Gaussian
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -93,6 +121,14 @@ def relative_frobenius_error(covariance: ArrayLike, truth: Gaussian) -> float:
 def kl_divergence(p: Gaussian, q: Gaussian) -> float:
     """Kullback-Leibler divergence KL(p ‖ q), in nats.
 
+    Parameters
+    ----------
+    p, q : Gaussian
+
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> import halfseen as hs
@@ -112,6 +148,14 @@ def kl_divergence(p: Gaussian, q: Gaussian) -> float:
 
 def hellinger_distance(p: Gaussian, q: Gaussian) -> float:
     """Hellinger distance, between 0 and 1.
+
+    Parameters
+    ----------
+    p, q : Gaussian
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -147,6 +191,10 @@ def total_variation(
         Number of Monte-Carlo draws, where they are needed.
     random_state : int or None
         Seed of those draws.
+
+    Returns
+    -------
+    TotalVariation
 
     Examples
     --------

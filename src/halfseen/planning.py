@@ -29,6 +29,17 @@ class SelfCensoringPlan:
         ε', the accuracy that each one- and two-dimensional problem must reach.
     problems : int
         Number of those problems.
+    d, eps, alpha, condition_number, delta
+        What was asked for.
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> plan = hs.planning.samples_for_self_censoring(d=5, eps=0.1, alpha=0.5)
+    >>> plan.problems, plan.rows
+    (15, 36567)
+    >>> print(str(plan)[:37])
+    To learn 5 columns to an error of 0.1
     """
 
     rows: int
@@ -137,6 +148,13 @@ class MissingDescentPlan:
         M_sgd, rows that the descent goes over.
     initial_rows : float
         M_init.
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> plan = hs.planning.parameters_for_missing_descent(10, 0.1, 0.5, 0.1, 0.1)
+    >>> plan.total_steps == plan.langevin_steps * plan.descent_steps
+    True
     """
 
     start_distance: float
@@ -258,6 +276,18 @@ class PilotPlan:
         Standard error wanted: of means in standard deviations, of correlations as they are.
     hardest_mean, hardest_correlation : str
         What needs the most rows.
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> rule = hs.DetectionLimits(lower=0.0)
+    >>> X = hs.simulate(hs.Gaussian([1.0, -0.5], [[1.0, 0.6], [0.6, 1.0]]), rule, 500)
+    >>> fit = hs.fit(X, rule, names=["lead", "zinc"], random_state=0)
+    >>> plan = hs.planning.rows_for_error(fit, error=0.05)
+    >>> plan.hardest_mean, plan.pilot_rows
+    ('zinc', 500)
+    >>> plan.rows == max(plan.rows_for_means, plan.rows_for_correlations)
+    True
     """
 
     rows: int

@@ -243,7 +243,26 @@ class IntervalData:
         return np.where(self.seen, self.lower, np.nan)
 
     def take(self, rows: NDArray[np.intp] | Mask | slice) -> IntervalData:
-        """Return some of the rows."""
+        """Return some of the rows.
+
+        Parameters
+        ----------
+        rows : integer array, boolean array or slice
+
+        Returns
+        -------
+        IntervalData
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> low, high = [[1.0], [-float("inf")], [3.0]], [[1.0], [0.5], [3.0]]
+        >>> data = hs.IntervalData(low, high, labels=["A", "B", "C"])
+        >>> data.take(data.seen[:, 0])
+        IntervalData(2 rows, 1 column; cells: 2 seen)
+        >>> data.take(slice(1, 3)).labels
+        ('B', 'C')
+        """
         labels = None if self.labels is None else np.array(self.labels, dtype=object)[rows].tolist()
         return IntervalData(
             self.lower[rows],

@@ -88,7 +88,31 @@ class PairMoments:
         names: Sequence[str] | None = None,
         n_jobs: int | None = None,
     ) -> PairMoments:
-        """Read a table once, in row blocks."""
+        """Read a table once, in row blocks.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or a data frame
+            NaN where hidden.
+        names : sequence of str, optional
+            Names of the columns; those of the frame otherwise.
+        n_jobs : int, optional
+            Threads; all cores by default. The sums do not depend on it.
+
+        Returns
+        -------
+        PairMoments
+
+        Examples
+        --------
+        >>> import numpy as np, halfseen as hs
+        >>> rule = hs.DetectionLimits(lower=[0.0, 0.0])
+        >>> X = hs.simulate(hs.Gaussian([0.5, 1.0], [[1.0, 0.6], [0.6, 1.0]]), rule, 5000)
+        >>> moments = hs.PairMoments.from_array(X)  # of shape (2, 2), for any number of rows
+        >>> fit = hs.solvers.pairwise(moments, rule)
+        >>> abs(fit.mean - [0.5, 1.0]) < 0.1
+        array([ True,  True])
+        """
         table = read_table(X, names, fewest_rows=1)
         X, names = table.values, table.names
         n, d = X.shape
@@ -123,7 +147,25 @@ class PairMoments:
         return moments
 
     def merge(self, other: PairMoments) -> PairMoments:
-        """Moments of both tables together, in the units of this one."""
+        """Moments of both tables together, in the units of this one.
+
+        Parameters
+        ----------
+        other : PairMoments
+            Of a table with the same columns.
+
+        Returns
+        -------
+        PairMoments
+
+        Examples
+        --------
+        >>> import numpy as np, halfseen as hs
+        >>> first, second = np.array([[1.0, np.nan], [3.0, 4.0]]), np.array([[5.0, 6.0]])
+        >>> both = hs.PairMoments.from_array(first).merge(hs.PairMoments.from_array(second))
+        >>> both.rows, both.means()
+        (3, array([3., 5.]))
+        """
         if other.width != self.width:
             raise InputError(
                 f"tables to be merged must have the same columns: {self.width} and {other.width}."
@@ -162,11 +204,25 @@ class PairMoments:
         return replace(self, first=first, second=second, cross=cross, shift=shift, scale=scale)
 
     def means(self) -> Floats:
-        """Mean of the seen values of each column."""
+        """Mean of the seen values of each column.
+
+        Examples
+        --------
+        >>> import numpy as np, halfseen as hs
+        >>> hs.PairMoments.from_array([[1.0, np.nan], [3.0, 4.0]]).means()
+        array([2., 4.])
+        """
         return self.shift + self.scale * np.diag(self.first) / np.diag(self.counts)
 
     def deviations(self) -> Floats:
-        """Return the standard deviation (divided by n) of the seen values of each column."""
+        """Return the standard deviation (divided by n) of the seen values of each column.
+
+        Examples
+        --------
+        >>> import numpy as np, halfseen as hs
+        >>> hs.PairMoments.from_array([[1.0, 2.0], [3.0, 2.5], [np.nan, 3.0]]).deviations().round(3)
+        array([1.   , 0.408])
+        """
         n, s = np.diag(self.counts), np.diag(self.first)
         return self.scale * np.sqrt(np.maximum(np.diag(self.second) / n - (s / n) ** 2, 0.0))
 

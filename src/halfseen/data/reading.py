@@ -158,6 +158,16 @@ def read_parquet(
     Row labels that pandas saved become the labels, unless ``index`` names another column.
     Needs pyarrow and narwhals. See ``read_csv`` for the parameters.
 
+    Parameters
+    ----------
+    path : path of a file
+    columns, index, decimal, thousands, not_detected, missing, unreadable, companions
+        As in ``read_csv``.
+
+    Returns
+    -------
+    IntervalData
+
     Examples
     --------
     >>> import tempfile, halfseen as hs, pyarrow as pa, pyarrow.parquet as pq
@@ -188,6 +198,16 @@ def from_frame(
 
     The index of a pandas frame becomes the labels of the rows, unless it only counts them or ``index``
     names a column. Needs narwhals. See ``read_csv`` for the parameters.
+
+    Parameters
+    ----------
+    frame : data frame of pandas, polars or pyarrow
+    columns, index, decimal, thousands, not_detected, missing, unreadable, companions
+        As in ``read_csv``.
+
+    Returns
+    -------
+    IntervalData
 
     Examples
     --------

@@ -25,7 +25,23 @@ ANCHOR_ROWS, COMPLETIONS = 200, 2000
 
 @dataclass(frozen=True)
 class Share:
-    """A share of rows, with a 95 % confidence interval (Clopper and Pearson)."""
+    """A share of rows, with a 95 % confidence interval (Clopper and Pearson).
+
+    Attributes
+    ----------
+    value : float
+    lower, upper : float
+        Ends of the interval.
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> rule = hs.DetectionLimits(lower=0.0)
+    >>> X = hs.simulate(hs.Gaussian([1.0, 0.5], [[1.0, 0.6], [0.6, 1.0]]), rule, 300)
+    >>> found = hs.diagnose(X, rule).alpha
+    >>> found.lower < found.value < found.upper
+    True
+    """
 
     value: float
     lower: float

@@ -28,7 +28,23 @@ WORDS = {"ok": "ok", "look": "look at", "problem": "problem"}
 
 
 class PairShares(NamedTuple):
-    """Share of rows in which two columns are both seen, with 95 % limits (Clopper and Pearson)."""
+    """Share of rows in which two columns are both seen, with 95 % limits (Clopper and Pearson).
+
+    Attributes
+    ----------
+    value : array of shape (d, d)
+    lower, upper : arrays of shape (d, d)
+        Ends of the intervals.
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> rule = hs.DetectionLimits(lower=0.0)
+    >>> X = hs.simulate(hs.Gaussian([1.0, 0.5], [[1.0, 0.6], [0.6, 1.0]]), rule, 300)
+    >>> shares = hs.diagnose(X, rule).pair_alpha
+    >>> bool(shares.value[0, 1] == (X == X).all(axis=1).mean())
+    True
+    """
 
     value: Floats
     lower: Floats
@@ -81,6 +97,18 @@ class Diagnosis:
         By column, a scale on which it looks normal, or nearer to it.
     findings : tuple of Finding
         All of this in plain words, the most serious first.
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> rule = hs.DetectionLimits(lower=0.0)
+    >>> X = hs.simulate(hs.Gaussian([1.0, 0.5], [[1.0, 0.6], [0.6, 1.0]]), rule, 300)
+    >>> found = hs.diagnose(X, rule)
+    >>> found.worst, found.subset
+    ('ok', ('x0', 'x1'))
+    >>> import numpy as np
+    >>> hs.diagnose(np.exp(X)).suggested_transform["x0"]
+    'log'
     """
 
     rows: int
@@ -110,7 +138,21 @@ class Diagnosis:
         return max((f.level for f in self.findings), key=LEVELS.index, default="ok")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain numbers, words and lists, fit for JSON; NaN becomes None."""
+        """Return everything as plain numbers, words and lists, fit for JSON; NaN becomes None.
+
+        Returns
+        -------
+        dict
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> rule = hs.DetectionLimits(lower=0.0)
+        >>> X = hs.simulate(hs.Gaussian([1.0, 0.5], [[1.0, 0.6], [0.6, 1.0]]), rule, 300)
+        >>> told = hs.diagnose(X, rule).to_dict()
+        >>> told["rows"], told["worst"], [finding["level"] for finding in told["findings"]][:1]
+        (300, 'ok', ['ok'])
+        """
         return {
             **{name: plain(getattr(self, name)) for name in self.__dataclass_fields__},
             "worst": self.worst,

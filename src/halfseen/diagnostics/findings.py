@@ -50,7 +50,25 @@ TITLES = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing to know: how serious it is, a title, a text, and the column it is about."""
+    """One thing to know: how serious it is, a title, a text, and the column it is about.
+
+    Attributes
+    ----------
+    level : {"ok", "look", "problem"}
+    title : str
+    text : str
+        What was found, and what to do about it.
+    column : str or None
+        The column that it is about; None where it is about the whole table.
+
+    Examples
+    --------
+    >>> import numpy as np, halfseen as hs
+    >>> x = np.maximum(np.random.default_rng(0).normal(size=(300, 1)), -0.5)  # a sensor that clips
+    >>> finding = hs.diagnose(x, hs.DetectionLimits(lower=-0.5)).findings[0]
+    >>> finding.level, finding.title, finding.column
+    ('problem', 'Values pile up on the limit', 'x0')
+    """
 
     level: Level
     title: str

@@ -25,6 +25,14 @@ class Mark:
         How often the rule and the column's own normal distribution would leave as much or more,
         adjusted for the number of columns; None where no probability is meant.
     text : str
+
+    Examples
+    --------
+    >>> import numpy as np, halfseen as hs
+    >>> x = np.maximum(np.random.default_rng(0).normal(size=(300, 1)), -0.5)  # a sensor that clips
+    >>> mark = hs.diagnose(x, hs.DetectionLimits(lower=-0.5)).mechanism[0]
+    >>> mark.kind, mark.level
+    ('on the limit', 'problem')
     """
 
     kind: str

@@ -79,6 +79,14 @@ class NormalityTest:
         Whether cells were tested on their own, or values completed at the fitted parameters.
     reason : str
         Why there is no test; empty where there is one.
+
+    Examples
+    --------
+    >>> import numpy as np, halfseen as hs
+    >>> x = np.exp(np.random.default_rng(0).normal(size=(300, 1)))
+    >>> test = hs.diagnose(x).normality.columns[0]
+    >>> test.name, test.basis, test.p_value < 0.01
+    ('x0', 'cells', True)
     """
 
     name: str
@@ -105,7 +113,24 @@ class NormalityTest:
 
 @dataclass(frozen=True)
 class Normality:
-    """Tests of normality: of each column, and of the whole where there is a fit."""
+    """Tests of normality: of each column, and of the whole where there is a fit.
+
+    Attributes
+    ----------
+    columns : tuple of NormalityTest
+    overall : NormalityTest or None
+    overall_reason : str
+        Why there is no test of the whole; empty where there is one.
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> rule = hs.DetectionLimits(lower=0.0)
+    >>> X = hs.simulate(hs.Gaussian([1.0, 0.5], [[1.0, 0.6], [0.6, 1.0]]), rule, 300)
+    >>> tests = hs.diagnose(X, rule).normality
+    >>> [test.p_value > 0.01 for test in tests.columns]
+    [True, True]
+    """
 
     columns: tuple[NormalityTest, ...]
     overall: NormalityTest | None

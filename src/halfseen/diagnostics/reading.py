@@ -36,6 +36,24 @@ class Contradiction(NamedTuple):
     """Something that the data show and the rule rules out.
 
     ``column``, ``row`` and ``value`` are None where it is the row as a whole.
+
+    Attributes
+    ----------
+    column : str or None
+    count : int
+        How many there are.
+    row : int or None
+        The first of them.
+    value : float or None
+    text : str
+
+    Examples
+    --------
+    >>> import numpy as np, halfseen as hs
+    >>> X = np.array([[1.0], [-2.0], [np.nan], [0.5], [-1.0]])
+    >>> wrong = hs.diagnose(X, hs.DetectionLimits(lower=0.0)).contradictions[0]
+    >>> wrong.column, wrong.count, wrong.row, wrong.value
+    ('x0', 2, 1, -2.0)
     """
 
     column: str | None

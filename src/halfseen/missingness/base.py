@@ -46,6 +46,15 @@ class ColumnRule:
         The interval of each group, where it differs by row; empty otherwise.
     group : integer array of shape (n,) or None
         The group that each row belongs to.
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> hs.SelfCensoring([hs.everything, hs.between(0, 1)]).column_rule(1).seen_set
+    between(0, 1)
+    >>> by_row = hs.DetectionLimits(lower=[[0.5], [1.0], [0.5]]).column_rule(0)
+    >>> by_row.lower, by_row.group
+    (array([0.5, 1. ]), array([0, 1, 0]))
     """
 
     seen_set: SeenSet | None
@@ -60,7 +69,17 @@ class ColumnRule:
 
 
 class Missingness(ABC):
-    """A rule that says which coordinates of a row are shown: the paper's ``𝕊``."""
+    """A rule that says which coordinates of a row are shown: the paper's ``𝕊``.
+
+    Examples
+    --------
+    >>> import numpy as np, halfseen as hs
+    >>> rule = hs.DetectionLimits(lower=[0.5, 1.0])
+    >>> isinstance(rule, hs.missingness.Missingness), rule.width
+    (True, 2)
+    >>> rule.hidden_region([[2.0, np.nan]]).cell(0, 1)
+    below(1)
+    """
 
     @property
     @abstractmethod
@@ -69,7 +88,25 @@ class Missingness(ABC):
 
     @abstractmethod
     def seen(self, Y: ArrayLike, random_state: int | Generator | None = None) -> NDArray[np.bool_]:
-        """Mask of the coordinates of ``Y`` that are shown."""
+        """Mask of the coordinates of ``Y`` that are shown.
+
+        Parameters
+        ----------
+        Y : array-like of shape (n, d)
+            Complete rows.
+        random_state : int, Generator or None
+            Used by rules that show a value only sometimes.
+
+        Returns
+        -------
+        boolean array of shape (n, d)
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> hs.SelfSelection().seen([[1.0, 3.0, 2.0]])
+        array([[False,  True, False]])
+        """
 
     @abstractmethod
     def hidden_region(self, X: ArrayLike) -> Region:

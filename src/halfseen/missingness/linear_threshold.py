@@ -77,6 +77,17 @@ class LinearThreshold(Missingness):
     def larger_of(cls, i: int, j: int, d: int) -> LinearThreshold:
         """Only the larger of coordinates i and j is shown; the others always are.
 
+        Parameters
+        ----------
+        i, j : int
+            The two that are compared.
+        d : int
+            Number of coordinates.
+
+        Returns
+        -------
+        LinearThreshold
+
         Examples
         --------
         >>> import halfseen as hs
@@ -98,6 +109,18 @@ class LinearThreshold(Missingness):
 
         The index may involve the outcome itself, other columns, or a column that is never seen
         (pass its thresholds with ``LinearThreshold`` then).
+
+        Parameters
+        ----------
+        outcome : int
+            The coordinate that may be hidden.
+        weights : array-like of shape (d,)
+            Of the index; that of the outcome itself is usually 0.
+        intercept : float
+
+        Returns
+        -------
+        LinearThreshold
 
         Examples
         --------

@@ -22,13 +22,39 @@ class Box:
         The cells that the region speaks of.
     cell : callable
         ``cell(row, column)`` is the set that the hidden value lies in.
+
+    Examples
+    --------
+    >>> import numpy as np, halfseen as hs
+    >>> box = hs.DetectionLimits(lower=0.5).hidden_region([[2.0, np.nan]])
+    >>> box.cell(0, 1)
+    below(0.5)
+    >>> box.contains([[2.0, 0.3]]), box.contains([[2.0, 0.7]])
+    (array([ True]), array([False]))
     """
 
     hidden: NDArray[np.bool_]
     cell: Callable[[int, int], SeenSet]
 
     def contains(self, Y: ArrayLike) -> NDArray[np.bool_]:
-        """Whether the hidden cells of each complete row of ``Y`` lie in their sets."""
+        """Whether the hidden cells of each complete row of ``Y`` lie in their sets.
+
+        Parameters
+        ----------
+        Y : array-like of shape (n, d)
+            Complete rows.
+
+        Returns
+        -------
+        boolean array of shape (n,)
+
+        Examples
+        --------
+        >>> import numpy as np, halfseen as hs
+        >>> box = hs.DetectionLimits(lower=0.5).hidden_region([[2.0, np.nan], [np.nan, 1.0]])
+        >>> box.contains([[2.0, 0.3], [0.9, 1.0]])
+        array([ True, False])
+        """
         Y = np.asarray(Y, dtype=float)
         if Y.shape != self.hidden.shape:
             raise InputError(
@@ -50,6 +76,14 @@ class Polyhedra:
         The thresholds: coordinate i is shown iff ``V[i] @ y <= b[i]``.
     X : array of shape (n, d)
         The rows, NaN where hidden.
+
+    Examples
+    --------
+    >>> import numpy as np, halfseen as hs
+    >>> rule = hs.LinearThreshold.larger_of(0, 1, 2)
+    >>> hidden, A, c = rule.hidden_region([[3.0, np.nan]]).row(0)
+    >>> hidden, A.ravel(), c
+    (array([1]), array([1., 1.]), array([3., 3.]))
     """
 
     V: NDArray[np.float64]
@@ -70,13 +104,49 @@ class Polyhedra:
         return self.signs() * (self.b - np.where(self.hidden, 0.0, self.X) @ self.V.T)
 
     def row(self, row: int) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
-        """Return the hidden coordinates of a row, and its A and c."""
+        """Return the hidden coordinates of a row, and its A and c.
+
+        Parameters
+        ----------
+        row : int
+
+        Returns
+        -------
+        hidden : integer array of shape (k,)
+        A : array of shape (d, k)
+        c : array of shape (d,)
+
+        Examples
+        --------
+        >>> import numpy as np, halfseen as hs
+        >>> rule = hs.LinearThreshold.larger_of(0, 1, 2)
+        >>> hidden, A, c = rule.hidden_region([[3.0, np.nan]]).row(0)
+        >>> bool((A @ [2.9] <= c).all()), bool((A @ [3.1] <= c).all())
+        (True, False)
+        """
         one = Polyhedra(self.V, self.b, self.X[row : row + 1])
         where = np.flatnonzero(one.hidden[0])
         return where, one.signs()[0][:, None] * self.V[:, where], one.levels()[0]
 
     def contains(self, Y: ArrayLike) -> NDArray[np.bool_]:
-        """Whether each complete row of ``Y`` would be shown as ``X`` is."""
+        """Whether each complete row of ``Y`` would be shown as ``X`` is.
+
+        Parameters
+        ----------
+        Y : array-like of shape (n, d)
+            Complete rows.
+
+        Returns
+        -------
+        boolean array of shape (n,)
+
+        Examples
+        --------
+        >>> import numpy as np, halfseen as hs
+        >>> rule = hs.LinearThreshold.larger_of(0, 1, 2)
+        >>> rule.hidden_region([[3.0, np.nan], [3.0, np.nan]]).contains([[3.0, 2.9], [3.0, 3.1]])
+        array([ True, False])
+        """
         Y = np.asarray(Y, dtype=float)
         if Y.shape != self.X.shape:
             raise InputError(f"complete rows of shape {self.X.shape} are needed; got {Y.shape}.")
@@ -93,13 +163,41 @@ class Parts:
         The cells that the region speaks of.
     parts : tuple of (columns, region)
         Columns of the table, and the region of the table that they form.
+
+    Examples
+    --------
+    >>> import numpy as np, halfseen as hs
+    >>> larger = hs.LinearThreshold.larger_of(0, 1, 2)
+    >>> rule = hs.Combined([([0], hs.DetectionLimits(lower=0)), ([1, 2], larger)])
+    >>> region = rule.hidden_region([[np.nan, 3.0, np.nan]])
+    >>> region.contains([[-1.0, 3.0, 2.0]]), region.contains([[-1.0, 3.0, 4.0]])
+    (array([ True]), array([False]))
     """
 
     hidden: NDArray[np.bool_]
     parts: tuple[tuple[NDArray[np.intp], Box | Polyhedra | Parts], ...]
 
     def contains(self, Y: ArrayLike) -> NDArray[np.bool_]:
-        """Whether each complete row of ``Y`` lies in the region of every part."""
+        """Whether each complete row of ``Y`` lies in the region of every part.
+
+        Parameters
+        ----------
+        Y : array-like of shape (n, d)
+            Complete rows.
+
+        Returns
+        -------
+        boolean array of shape (n,)
+
+        Examples
+        --------
+        >>> import numpy as np, halfseen as hs
+        >>> larger = hs.LinearThreshold.larger_of(0, 1, 2)
+        >>> rule = hs.Combined([([0], hs.DetectionLimits(lower=0)), ([1, 2], larger)])
+        >>> region = rule.hidden_region([[np.nan, 3.0, np.nan]])
+        >>> region.contains([[-1.0, 3.0, 2.0]])
+        array([ True])
+        """
         Y = np.asarray(Y, dtype=float)
         if Y.shape != self.hidden.shape:
             raise InputError(

@@ -21,11 +21,34 @@ Floats = NDArray[np.float64]
 
 
 class SeenSet(ABC):
-    """A set of real numbers, or a probability of being shown at each of them."""
+    """A set of real numbers, or a probability of being shown at each of them.
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> everywhere_but = ~hs.between(1, 2)
+    >>> everywhere_but, everywhere_but & hs.at_least(0)
+    (below(1) | above(2), [0, 1) | above(2))
+    """
 
     @abstractmethod
     def probability(self, x: ArrayLike) -> Floats:
-        """Probability that a value ``x`` is shown: 0 or 1 unless the set is a ``Probability``."""
+        """Probability that a value ``x`` is shown: 0 or 1 unless the set is a ``Probability``.
+
+        Parameters
+        ----------
+        x : array-like
+
+        Returns
+        -------
+        array of the shape of x
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> (~hs.Probability(lambda x: x / 4)).probability([1.0, 3.0])
+        array([0.75, 0.25])
+        """
 
     @property
     @abstractmethod
@@ -36,7 +59,22 @@ class SeenSet(ABC):
     def __invert__(self) -> SeenSet: ...
 
     def contains(self, x: ArrayLike) -> NDArray[np.bool_]:
-        """Whether a value ``x`` can be shown."""
+        """Whether a value ``x`` can be shown.
+
+        Parameters
+        ----------
+        x : array-like
+
+        Returns
+        -------
+        boolean array of the shape of x
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> hs.at_least(0.5).contains([0.4, 0.5])
+        array([False,  True])
+        """
         return self.probability(x) > 0.0
 
     @abstractmethod
@@ -77,6 +115,13 @@ class Interval(SeenSet):
 
     Prefer ``at_least``, ``at_most``, ``between`` and ``everything``. Whether an end belongs to the
     interval matters only for values that sit exactly on it.
+
+    Parameters
+    ----------
+    lower, upper : float
+        The ends; -inf and inf by default.
+    closed_lower, closed_upper : bool
+        Whether the ends belong to it.
 
     Examples
     --------
@@ -154,7 +199,22 @@ class Interval(SeenSet):
 
 @dataclass(frozen=True)
 class Union(SeenSet):
-    """Two or more intervals that do not touch, in order. Made by ``A | B`` and ``~A``."""
+    """Two or more intervals that do not touch, in order. Made by ``A | B`` and ``~A``.
+
+    Parameters
+    ----------
+    intervals : iterable of Interval
+        Those that touch or overlap are joined.
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> shown = hs.between(0, 1) | hs.at_least(3)
+    >>> shown.contains([0.5, 2.0, 4.0])
+    array([ True, False,  True])
+    >>> ~shown
+    below(0) | (1, 3)
+    """
 
     intervals: tuple[Interval, ...]
 
@@ -320,6 +380,15 @@ class Probability(SeenSet):
 def at_least(limit: float) -> Interval:
     """Values from ``limit`` upwards are seen.
 
+    Parameters
+    ----------
+    limit : float
+        The lowest value that is seen.
+
+    Returns
+    -------
+    Interval
+
     Examples
     --------
     >>> import halfseen as hs
@@ -332,6 +401,15 @@ def at_least(limit: float) -> Interval:
 def at_most(limit: float) -> Interval:
     """Values up to ``limit`` are seen.
 
+    Parameters
+    ----------
+    limit : float
+        The highest value that is seen.
+
+    Returns
+    -------
+    Interval
+
     Examples
     --------
     >>> import halfseen as hs
@@ -343,6 +421,15 @@ def at_most(limit: float) -> Interval:
 
 def between(lower: float, upper: float) -> Interval:
     """Values from ``lower`` to ``upper`` are seen.
+
+    Parameters
+    ----------
+    lower, upper : float
+        The lowest and the highest value that are seen.
+
+    Returns
+    -------
+    Interval
 
     Examples
     --------

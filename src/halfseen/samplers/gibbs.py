@@ -30,7 +30,26 @@ class Info:
 
 @dataclass(frozen=True)
 class Gibbs:
-    """Each direction in turn is drawn on its chord; ``sweeps`` rounds make one draw."""
+    """Each direction in turn is drawn on its chord; ``sweeps`` rounds make one draw.
+
+    Parameters
+    ----------
+    sweeps : int
+        Rounds for one draw.
+
+    Examples
+    --------
+    >>> import numpy as np, halfseen as hs
+    >>> half_line = hs.samplers.Region(np.array([-0.5]), -np.eye(1), np.zeros(1))  # u >= 0
+    >>> sampler, rng = hs.samplers.Gibbs(sweeps=1), np.random.default_rng(0)
+    >>> state = sampler.init(half_line, np.array([1.0]), rng)
+    >>> draws = []
+    >>> for _ in range(2000):
+    ...     state, info = sampler.step(half_line, state, rng)
+    ...     draws.append(state.point[0])
+    >>> bool(abs(np.mean(draws) - 0.6411) < 0.05)  # the mean of N(-0.5, 1) above 0
+    True
+    """
 
     sweeps: int = SWEEPS
 

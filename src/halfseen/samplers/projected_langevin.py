@@ -46,6 +46,19 @@ class ProjectedLangevin:
         R_lmc; √k + 6 by default. It is enlarged where the ball would not hold the start.
     drift : float
         ½; the printed listing has 1, which is wrong.
+
+    Examples
+    --------
+    >>> import numpy as np, halfseen as hs
+    >>> half_line = hs.samplers.Region(np.array([-0.5]), -np.eye(1), np.zeros(1))  # u >= 0
+    >>> sampler, rng = hs.samplers.ProjectedLangevin(0.002, 2000), np.random.default_rng(0)
+    >>> state = sampler.init(half_line, np.array([1.0]), rng)
+    >>> draws = []
+    >>> for _ in range(500):
+    ...     state, info = sampler.step(half_line, state, rng)
+    ...     draws.append(state.point[0])
+    >>> bool(abs(np.mean(draws) - 0.6411) < 0.12)  # the mean of N(-0.5, 1) above 0
+    True
     """
 
     step_size: float = STEP_SIZE

@@ -18,8 +18,8 @@ SWEEPS = 200
 # Where a region is unbounded its centre may lie anywhere: this many standard deviations bound it.
 LARGEST_BALL = 3.0
 SMALLEST_BALL = 1e-9
-# A wedge may be as wide as the margin only far out, where nothing lies: a point further from the mean than
-# this is looked for again, nearer, with margins that shrink by ten until it is at most this much further
+# A wedge may have room only far out, where nothing lies: a point further from the mean than this is
+# looked for again, nearer, with margins that shrink by ten until it is at most this much further
 # than the nearest point of all.
 NEAR, FURTHER = 4.0, 1.0
 MARGINS = tuple(MARGIN * 10.0**-k for k in range(7))

@@ -80,7 +80,21 @@ class Info:
 
 @dataclass(frozen=True)
 class Rejection:
-    """Exact draws of N(mean, I) in a polyhedron, at a cost of one over its mass."""
+    """Exact draws of N(mean, I) in a polyhedron, at a cost of one over its mass.
+
+    Examples
+    --------
+    >>> import numpy as np, halfseen as hs
+    >>> half_line = hs.samplers.Region(np.array([-0.5]), -np.eye(1), np.zeros(1))  # u >= 0
+    >>> sampler, rng = hs.samplers.Rejection(), np.random.default_rng(0)
+    >>> state = sampler.init(half_line, np.array([1.0]), rng)
+    >>> draws = []
+    >>> for _ in range(2000):
+    ...     state, info = sampler.step(half_line, state, rng)
+    ...     draws.append(state.point[0])
+    >>> bool(abs(np.mean(draws) - 0.6411) < 0.05)  # the mean of N(-0.5, 1) above 0
+    True
+    """
 
     def init(self, region: Region, start: Floats, rng: np.random.Generator) -> State:
         """Nothing to prepare."""

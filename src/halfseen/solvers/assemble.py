@@ -21,7 +21,8 @@ def assemble(
 
     Pairs that were solved one by one need not fit together (erratum 4). Clipping eigenvalues is the
     Frobenius projection on {Σ ⪰ floor·I}, a convex set that holds the truth, so it never increases
-    the Frobenius error. It is done on the correlation scale, so that units do not matter.
+    the Frobenius error on the scale on which it is done. That is the scale of correlations, so that
+    units do not matter; in the units of the table the error can rise, where deviations are off.
 
     Returns
     -------

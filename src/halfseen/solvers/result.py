@@ -31,7 +31,16 @@ if TYPE_CHECKING:
 
 
 class Status(enum.Enum):
-    """How a fit ended, from best to worst. The value is a sentence for people."""
+    """How a fit ended, from best to worst. The value is a sentence for people.
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> hs.Status.CONVERGED.value
+    'The solver settled on an answer inside its domain.'
+    >>> hs.Status.PROJECTED.severity < hs.Status.NOT_CONVERGED.severity
+    True
+    """
 
     CONVERGED = "The solver settled on an answer inside its domain."
     NO_GLOBAL_GUARANTEE = (
@@ -73,7 +82,23 @@ class Status(enum.Enum):
 
 @dataclass(frozen=True)
 class Note:
-    """One thing to know about a fit: its kind, and a sentence that names columns."""
+    """One thing to know about a fit: its kind, and a sentence that names columns.
+
+    Attributes
+    ----------
+    status : Status
+        Its kind.
+    text : str
+        A sentence that names columns.
+
+    Examples
+    --------
+    >>> import numpy as np, halfseen as hs
+    >>> rng = np.random.default_rng(0)
+    >>> fit = hs.fit(rng.normal(size=(5, 4)), random_state=0)
+    >>> fit.notes[0].status.name
+    'REGULARISED'
+    """
 
     status: Status
     text: str
@@ -172,6 +197,21 @@ class Fit:
     frame : str or None
         The library of data frames that the table came from. With "pandas", vectors are labelled
         Series and matrices DataFrames.
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> rule = hs.DetectionLimits(lower=0.0)
+    >>> X = hs.simulate(hs.Gaussian([1.0, 0.5], [[1.0, 0.6], [0.6, 1.0]]), rule, 500)
+    >>> fit = hs.fit(X, rule, names=["lead", "zinc"], random_state=0)
+    >>> fit
+    Fit(method='full', status=CONVERGED, columns=2, rows=500)
+    >>> fit.names, fit.rows, fit.seen_share.round(1)
+    (('lead', 'zinc'), 500, array([0.8, 0.7]))
+    >>> abs(fit.mean - [1.0, 0.5]) < 0.2
+    array([ True,  True])
+    >>> fit.status.value
+    'The solver settled on an answer inside its domain.'
     """
 
     gaussian: Gaussian
@@ -238,6 +278,17 @@ class Fit:
 
         Variances are taken on the log scale, correlations on Fisher's.
 
+        Parameters
+        ----------
+        level : float
+            Probability that an interval holds what it is for.
+
+        Returns
+        -------
+        Intervals
+            ``mean``, ``standard_deviation``, ``covariance`` and ``correlation``, each with ``lower`` and
+            ``upper``.
+
         Examples
         --------
         >>> import halfseen as hs
@@ -273,6 +324,19 @@ class Fit:
         Returns
         -------
         array of shape (n,)
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> rule = hs.DetectionLimits(lower=0.0)
+        >>> X = hs.simulate(hs.Gaussian([1.0, 0.5], [[1.0, 0.6], [0.6, 1.0]]), rule, 500)
+        >>> fit = hs.fit(X, rule, names=["lead", "zinc"], random_state=0)
+        >>> scores = fit.score_rows()
+        >>> scores.shape, bool(abs(scores.sum() - fit.log_likelihood.value) < 1e-9)
+        ((500,), True)
+        >>> usual, odd = fit.score_rows([[1.0, 0.5], [5.0, 0.1]])
+        >>> bool(odd < usual - 5)
+        True
         """
         return self._row_log_likelihoods(X, missingness, missing_at_random)[0]
 
@@ -371,6 +435,22 @@ class Fit:
         Returns
         -------
         array of shape (m, n, d)
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> rule = hs.DetectionLimits(lower=0.0)
+        >>> X = hs.simulate(hs.Gaussian([1.0, 0.5], [[1.0, 0.6], [0.6, 1.0]]), rule, 500)
+        >>> fit = hs.fit(X, rule, names=["lead", "zinc"], random_state=0)
+        >>> tables = fit.draw_imputations(m=5, random_state=1)
+        >>> tables.shape
+        (5, 500, 2)
+        >>> hidden = X != X
+        >>> bool((tables[:, hidden] < 0.0).all())  # where the rule says that they are
+        True
+        >>> pooled = hs.pool(tables.mean(axis=1), tables.var(axis=1) / 500)
+        >>> bool(abs(pooled.estimate[1] - 0.5) < 0.2)
+        True
         """
         from halfseen.solvers.inference.imputation import draw_imputations
 
@@ -416,6 +496,21 @@ class Fit:
         """Conditional-independence graph of a fit with ``covariance="sparse"``.
 
         Two columns without an edge are independent given all others.
+
+        Returns
+        -------
+        Graph
+            ``adjacency``, ``partial_correlation`` and ``edges``.
+
+        Examples
+        --------
+        >>> import numpy as np, halfseen as hs
+        >>> chain = np.linalg.inv([[1.0, -0.5, 0.0], [-0.5, 1.3, -0.5], [0.0, -0.5, 1.0]])
+        >>> rule = hs.DetectionLimits(lower=-0.5)
+        >>> X = hs.simulate(hs.Gaussian([0.0, 0.0, 0.0], chain), rule, 1000)
+        >>> fit = hs.fit(X, rule, covariance="sparse", names=["a", "b", "c"], random_state=0)
+        >>> sorted(edge[:2] for edge in fit.graph().edges)
+        [('a', 'b'), ('b', 'c')]
         """
         if self.precision is None:
             raise InputError(
@@ -504,7 +599,26 @@ class Fit:
         return found.labelled() if labels and self.frame == "pandas" else found
 
     def summary(self, most_columns: int = 40) -> str:
-        """Return a table of what was learned, in 80 columns of text."""
+        """Return a table of what was learned, in 80 columns of text.
+
+        Parameters
+        ----------
+        most_columns : int
+            As many are listed.
+
+        Returns
+        -------
+        str
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> rule = hs.DetectionLimits(lower=0.0)
+        >>> X = hs.simulate(hs.Gaussian([1.0, 0.5], [[1.0, 0.6], [0.6, 1.0]]), rule, 500)
+        >>> fit = hs.fit(X, rule, names=["lead", "zinc"], random_state=0)
+        >>> print(fit.summary()[:55])
+        Multivariate normal distribution of 2 columns, 500 rows
+        """
         return summarise(self, most_columns)
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
@@ -516,6 +630,22 @@ class Fit:
         ----------
         level : float
             Of the intervals.
+
+        Returns
+        -------
+        dict
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> rule = hs.DetectionLimits(lower=0.0)
+        >>> X = hs.simulate(hs.Gaussian([1.0, 0.5], [[1.0, 0.6], [0.6, 1.0]]), rule, 500)
+        >>> fit = hs.fit(X, rule, names=["lead", "zinc"], random_state=0)
+        >>> told = fit.to_dict()
+        >>> told["method"], told["rows"], told["columns"]
+        ('full', 500, ['lead', 'zinc'])
+        >>> round(told["mean"]["lead"], 1)
+        1.0
         """
         return as_dict(self, level)
 
@@ -551,6 +681,17 @@ class Fit:
         Returns
         -------
         Path
+
+        Examples
+        --------
+        >>> import tempfile, halfseen as hs
+        >>> rule = hs.DetectionLimits(lower=0.0)
+        >>> X = hs.simulate(hs.Gaussian([1.0, 0.5], [[1.0, 0.6], [0.6, 1.0]]), rule, 500)
+        >>> fit = hs.fit(X, rule, names=["lead", "zinc"], random_state=0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     page = fit.report(f"{folder}/lead.html", title="Lead and zinc")
+        ...     page.name, "Lead and zinc" in page.read_text(encoding="utf-8")
+        ('lead.html', True)
         """
         from halfseen.report import write_report
 

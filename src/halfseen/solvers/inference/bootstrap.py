@@ -40,6 +40,16 @@ class Bootstrap:
     covariance : array of shape (replicates, d, d)
     statistic : array of shape (replicates, ...) or None
         What the given function came to in each.
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> rule = hs.DetectionLimits(lower=0.0)
+    >>> fit = hs.fit(hs.simulate(hs.Gaussian([1.0], [[1.0]]), rule, 300), rule, random_state=0)
+    >>> ratio = lambda mean, covariance: mean[0] / covariance[0, 0] ** 0.5
+    >>> drawn = fit.bootstrap(20, statistic=ratio, random_state=0)
+    >>> drawn.mean.shape, drawn.covariance.shape, drawn.statistic.shape
+    ((20, 1), (20, 1, 1), (20,))
     """
 
     mean: Floats
@@ -53,11 +63,52 @@ class Bootstrap:
         return np.asarray(self.covariance / (scale[:, :, None] * scale[:, None, :]))
 
     def standard_error(self, of: str = "mean") -> Floats:
-        """Return the spread over replicates of mean, covariance, correlation or statistic."""
+        """Return the spread over replicates of mean, covariance, correlation or statistic.
+
+        Parameters
+        ----------
+        of : {"mean", "covariance", "correlation", "statistic"}
+
+        Returns
+        -------
+        array
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> rule = hs.DetectionLimits(lower=0.0)
+        >>> fit = hs.fit(hs.simulate(hs.Gaussian([1.0], [[1.0]]), rule, 300), rule, random_state=0)
+        >>> ratio = lambda mean, covariance: mean[0] / covariance[0, 0] ** 0.5
+        >>> drawn = fit.bootstrap(20, statistic=ratio, random_state=0)
+        >>> bool(0.03 < drawn.standard_error("statistic") < 0.2)
+        True
+        """
         return np.asarray(np.std(self._values(of), axis=0, ddof=1))
 
     def interval(self, of: str = "mean", level: float = 0.95) -> Limits:
-        """Percentile interval of "mean", "covariance", "correlation" or "statistic"."""
+        """Percentile interval of "mean", "covariance", "correlation" or "statistic".
+
+        Parameters
+        ----------
+        of : {"mean", "covariance", "correlation", "statistic"}
+        level : float
+
+        Returns
+        -------
+        Limits
+            ``lower`` and ``upper``.
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> rule = hs.DetectionLimits(lower=0.0)
+        >>> fit = hs.fit(hs.simulate(hs.Gaussian([1.0], [[1.0]]), rule, 300), rule, random_state=0)
+        >>> ratio = lambda mean, covariance: mean[0] / covariance[0, 0] ** 0.5
+        >>> drawn = fit.bootstrap(20, statistic=ratio, random_state=0)
+        >>> lower, upper = drawn.interval("statistic", level=0.9)
+        >>> bool(lower < 1.0 < upper)
+        True
+        """
         level = share("level", level)
         tail = 0.5 * (1.0 - level)
         low, high = np.quantile(self._values(of), [tail, 1.0 - tail], axis=0)

@@ -27,6 +27,15 @@ class Pooled:
         Of the t distribution that the estimate follows, about.
     missing_information : array
         Share of the information that the holes took.
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> pooled = hs.pool(estimates=[1.0, 1.2, 0.8], variances=[0.04, 0.05, 0.03])
+    >>> round(float(pooled.estimate), 6), round(float(pooled.standard_error), 3)
+    (1.0, 0.306)
+    >>> round(float(pooled.missing_information), 2)
+    0.57
     """
 
     estimate: Floats
@@ -35,7 +44,24 @@ class Pooled:
     missing_information: Floats
 
     def interval(self, level: float = 0.95) -> Limits:
-        """Confidence interval, from the t distribution."""
+        """Confidence interval, from the t distribution.
+
+        Parameters
+        ----------
+        level : float
+
+        Returns
+        -------
+        Limits
+            ``lower`` and ``upper``.
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> lower, upper = hs.pool([1.0, 1.2, 0.8], [0.04, 0.05, 0.03]).interval(0.9)
+        >>> round(float(lower), 2), round(float(upper), 2)
+        (0.41, 1.59)
+        """
         level = share("level", level)
         q = stdtrit(self.degrees_of_freedom, 0.5 + 0.5 * level)
         return Limits(

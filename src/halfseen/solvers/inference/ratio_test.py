@@ -41,6 +41,17 @@ class RatioTest:
         Standard error of the statistic that comes from estimating the likelihoods.
     p_value_range : tuple of float
         P-values two such errors above and below.
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> rule = hs.DetectionLimits(lower=0.0)
+    >>> X = hs.simulate(hs.Gaussian([1.0, 0.5], [[1.0, 0.6], [0.6, 1.0]]), rule, 500)
+    >>> fit = hs.fit(X, rule, names=["lead", "zinc"], random_state=0)
+    >>> apart = hs.fit(X, rule, covariance="diagonal", random_state=0)
+    >>> test = hs.likelihood_ratio_test(apart, fit)
+    >>> test.degrees_of_freedom, test.p_value < 1e-10
+    (1, True)
     """
 
     statistic: float

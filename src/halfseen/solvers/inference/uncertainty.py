@@ -39,6 +39,18 @@ class Intervals:
         Symmetric for means; on the log scale for standard deviations.
     covariance, correlation : Limits of shape (d, d)
         Variances on the log scale, correlations on Fisher's; covariances are symmetric.
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> rule = hs.DetectionLimits(lower=0.0)
+    >>> X = hs.simulate(hs.Gaussian([1.0, 0.5], [[1.0, 0.6], [0.6, 1.0]]), rule, 500)
+    >>> fit = hs.fit(X, rule, names=["lead", "zinc"], random_state=0)
+    >>> found = fit.confidence_interval(0.9)
+    >>> found.level, found.mean.lower.shape, found.correlation.upper.shape
+    (0.9, (2,), (2, 2))
+    >>> bool(found.mean.lower[0] < fit.mean[0] < found.mean.upper[0])
+    True
     """
 
     level: float
@@ -77,6 +89,18 @@ class StandardErrors:
         Shares of the information that the holes took, in independent directions, growing.
     label : callable or None
         Puts names on vectors and matrices, where the table was a frame that has labels.
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> rule = hs.DetectionLimits(lower=0.0)
+    >>> X = hs.simulate(hs.Gaussian([1.0, 0.5], [[1.0, 0.6], [0.6, 1.0]]), rule, 500)
+    >>> fit = hs.fit(X, rule, names=["lead", "zinc"], random_state=0)
+    >>> errors = fit.standard_errors
+    >>> errors.mean.round(2), errors.correlation[0, 1].round(2)
+    (array([0.04, 0.05]), np.float64(0.03))
+    >>> bool(errors.mean[1] > 1.0 / 500**0.5)  # more than with nothing hidden
+    True
     """
 
     mean: Floats
@@ -179,7 +203,26 @@ class StandardErrors:
         return Estimate(value[()], error[()])
 
     def intervals(self, level: float = 0.95) -> Intervals:
-        """Confidence intervals for every parameter."""
+        """Confidence intervals for every parameter.
+
+        Parameters
+        ----------
+        level : float
+
+        Returns
+        -------
+        Intervals
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> rule = hs.DetectionLimits(lower=0.0)
+        >>> X = hs.simulate(hs.Gaussian([1.0, 0.5], [[1.0, 0.6], [0.6, 1.0]]), rule, 500)
+        >>> fit = hs.fit(X, rule, names=["lead", "zinc"], random_state=0)
+        >>> wide, narrow = fit.standard_errors.intervals(0.99), fit.standard_errors.intervals(0.5)
+        >>> bool(wide.mean.lower[0] < narrow.mean.lower[0])
+        True
+        """
         level = share("level", level)
         q = float(ndtri(0.5 + 0.5 * level))
         g = self.gaussian
