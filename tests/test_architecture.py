@@ -16,7 +16,7 @@ LEVELS = {
     "simulate": 2, "samplers": 2,
     "solvers": 3, "planning": 3,
     "estimators": 4, "diagnostics": 4,
-    "demo": 5, "report": 5,
+    "demo": 5, "report": 5, "ledger": 5,
     "cli": 6,
 }  # fmt: skip
 # Within level 0, and within level 1, these may import those.

@@ -1,4 +1,4 @@
-"""The command line: ``halfseen fit``, ``impute``, ``check``, ``simulate``, ``plan`` and ``demo``."""
+"""The command line: ``halfseen fit`` and its companions, a file for each command."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from halfseen.cli.demonstrate import demo
 from halfseen.cli.fit import fit
 from halfseen.cli.impute import impute
 from halfseen.cli.plan import plan
+from halfseen.cli.reproduce import reproduce
 from halfseen.cli.simulate import simulate
 
 EPILOG = (
@@ -48,5 +49,5 @@ def main(
     """Learn a Gaussian you only half see."""
 
 
-for command in (fit, impute, check, simulate, plan, demo):
+for command in (fit, impute, check, simulate, plan, demo, reproduce):
     app.command(epilog=EPILOG)(command)

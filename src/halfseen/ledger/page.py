@@ -1,0 +1,121 @@
+"""The ledger as a page: a table of all rows, then each with its experiment and its figure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from halfseen.ledger.registry import FAILS, Entry
+
+# What each group is about, in the order of the page.
+TITLES = {
+    "theorem-1.2": "Self-censoring: mean and covariance from pairs",
+    "lemma-mean": "The lemma on the mean",
+    "lemma-covariance": "The lemma on the covariance",
+    "lower-bounds": "What no estimator can do",
+    "likelihood": "Thresholds: the likelihood is convex",
+    "initialize": "Where the descent starts",
+    "sample-gradient": "A gradient by projected Langevin",
+    "rejection": "Why not rejection",
+    "missing-descent": "How the descent behaves",
+    "theorem-1.5": "Thresholds: the mean, with a known covariance",
+    "planning": "The constants of the theory",
+    "lemmas": "The lemmas that proofs lean on",
+    "open-problem": "What the paper leaves open: an unknown covariance under thresholds",
+    "beyond": "Beyond the paper: what the holes themselves say",
+}
+
+INTRODUCTION = """\
+Each claim of *Learning High-dimensional Gaussians from Censored Data* (Bhattacharyya, Daskalakis,
+Gouleakis, Wang), with an experiment that could have contradicted it. What decides is written beside
+the claim; a row that breaks, or leaves its tolerance, fails the command. "Holds as corrected" marks
+what is wrong or imprecise in the text and right in the form that is told here; "a trap" what the text
+leaves to whoever implements it.
+
+A simulation cannot prove a theorem: it shows that the claim holds where it was tried, with the constants
+that were found there.
+"""
+
+
+def verdicts(entries: Sequence[Entry]) -> str:
+    """Count verdicts in a phrase: "20 hold, 1 holds as corrected, none fails"."""
+    counts = Counter(entry.verdict for entry in entries)
+    failed = counts.pop(FAILS, 0)
+    parts = [
+        f"{count} {word if count == 1 else word.replace('holds', 'hold', 1)}"
+        for word, count in counts.items()
+    ]
+    parts.append("none fails" if failed == 0 else f"{failed} {'fails' if failed == 1 else 'fail'}")
+    return ", ".join(parts)
+
+
+def figure_name(entry: Entry) -> str:
+    """Return the name of the file of a row's figure."""
+    return f"paper-{entry.claim.name.replace('/', '-').replace('.', '-')}.png"
+
+
+def anchor(name: str) -> str:
+    """Return the anchor of a row: letters, digits and hyphens."""
+    return "row-" + name.replace("/", "-").replace(".", "-")
+
+
+def render_page(
+    entries: Sequence[Entry], command: str, stamp: str, figures: str = "figures"
+) -> str:
+    """Return the page in Markdown; ``stamp`` says when and on what machine it was made."""
+    seconds = sum(entry.seconds for entry in entries)
+    lines = [
+        "# The paper, checked",
+        "",
+        INTRODUCTION,
+        f"Made by `{command}`, {stamp}: {len(entries)} rows in {seconds / 60:.0f} minutes; "
+        f"{verdicts(entries)}. `halfseen reproduce --quick` repeats it in three minutes, "
+        "`halfseen reproduce theorem-1.2` a part of it.",
+        "",
+        "| row | the claim | measured | verdict | seconds |",
+        "|---|---|---|---|---|",
+    ]
+    for entry in entries:
+        link = f"[{entry.claim.name}](#{anchor(entry.claim.name)})"
+        cells = (link, entry.claim.says, entry.measured, entry.verdict, f"{entry.seconds:.0f}")
+        lines.append("| " + " | ".join(_cell(text) for text in cells) + " |")
+    for group in dict.fromkeys(entry.claim.name.split("/")[0] for entry in entries):
+        lines += ["", f"## {TITLES.get(group, group)}"]
+        for entry in entries:
+            if entry.claim.name.split("/")[0] == group:
+                lines += _section(entry, figures)
+    return "\n".join(lines) + "\n"
+
+
+def _section(entry: Entry, figures: str) -> list[str]:
+    claim = entry.claim
+    lines = [
+        "",
+        f"({anchor(claim.name)})=",
+        f"### {claim.name}",
+        "",
+        f"**{claim.where}.** {_text(claim.says)}",
+        "",
+        f"*Experiment.* {_text(claim.experiment)}",
+        "",
+        f"*What decides.* {_text(claim.tolerance)}",
+        "",
+        f"*Measured.* {_text(entry.measured)} **{entry.verdict[0].upper()}{entry.verdict[1:]}** "
+        f"({entry.seconds:.0f} s).",
+    ]
+    if entry.curve is not None:
+        lines += ["", f"![{_text(entry.curve.up)}]({figures}/{figure_name(entry)})"]
+    return lines
+
+
+def _text(text: str) -> str:
+    """Keep what Markdown would take for its own signs."""
+    for sign in ("\\", "*", "_", "$", "<", "[", "`"):
+        text = text.replace(sign, "\\" + sign)
+    return text
+
+
+def _cell(text: str) -> str:
+    if text.startswith("["):
+        return text
+    return _text(text).replace("|", "\\|").replace("\n", " ")

@@ -1,0 +1,63 @@
+import math
+
+import numpy as np
+import pytest
+
+import halfseen as hs
+from halfseen.ledger import initialize as ledger
+from halfseen.ledger.registry import CLAIMS, check_claim
+
+TRUTHS = ledger.truths()
+
+
+def _run(name):
+    return check_claim(CLAIMS[f"initialize/{name}"], quick=True)
+
+
+@pytest.mark.parametrize("name", TRUTHS)
+def test_half_space_hides_whole_rows_but_for_its_share(name):
+    truth = TRUTHS[name]
+    X = hs.simulate(truth, ledger.half_space(truth, 0.1), 20_000, 0)
+    hidden = np.isnan(X)
+    assert (hidden.all(axis=1) == hidden.any(axis=1)).all()
+    # 4.5 standard errors of a share of 0.1 in 20 000 rows.
+    assert 1.0 - hidden[:, 0].mean() == pytest.approx(0.1, abs=0.01)
+
+
+@pytest.mark.parametrize("make", [ledger.half_lines, ledger.random_directions])
+def test_each_column_is_shown_in_the_share(make):
+    truth = TRUTHS["κ = 100"]
+    X = hs.simulate(truth, make(truth, 0.3), 20_000, 0)
+    assert (~np.isnan(X)).mean(axis=0) == pytest.approx(np.full(4, 0.3), abs=0.015)
+
+
+def test_start_by_hand():
+    truth = TRUTHS["κ = 100"]
+    rule = ledger.half_lines(truth, 0.5)
+    X = hs.simulate(truth, rule, 2_000, 7)
+    found = ledger.start_from(truth, rule, 0.25, 2_000, 7)
+    alpha = (~np.isnan(X)).mean(axis=0).min()
+    assert found.distance == pytest.approx(np.linalg.norm(np.nanmean(X, axis=0) - truth.mean))
+    assert found.scale == pytest.approx(math.sqrt(10.0 * 4.0 * math.log(1.0 / alpha)))
+    assert found.rows == pytest.approx(2_000 * alpha)
+    assert found.constant < found.allowed(40.0)
+
+
+def test_a_block_that_is_hardly_ever_seen_is_left_out():
+    truth = TRUTHS["I"]
+    assert ledger.start_from(truth, ledger.half_lines(truth, 0.1), 1.0, 2_000, 0) is None
+
+
+@pytest.mark.parametrize("name", ["distance", "alpha"])
+def test_rows_hold(name):
+    entry = _run(name)
+    assert entry.holds, entry.measured
+
+
+@pytest.mark.parametrize("name", ["distance", "alpha"])
+def test_a_start_twice_as_far_fails(name, monkeypatch):
+    true = ledger.initialize
+    # Away from each truth's mean, which is the same for all.
+    centre = TRUTHS["I"].mean
+    monkeypatch.setattr(ledger, "initialize", lambda X, beta: 2.0 * true(X, beta) - centre)
+    assert not _run(name).holds

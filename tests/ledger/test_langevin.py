@@ -1,0 +1,91 @@
+"""The chain of Algorithm 5: its predicted limit against quadrature, and rows that can fail."""
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from halfseen.ledger import langevin
+from halfseen.ledger.designs import exact_draws
+from halfseen.ledger.registry import CLAIMS, check_claim
+from halfseen.samplers import ProjectedLangevin
+from tests.ledger.broken import multiply_drift
+
+
+def _run(name):
+    return check_claim(CLAIMS[f"sample-gradient/{name}"], quick=True)
+
+
+def test_overshoot_is_the_zeta_constant():
+    assert pytest.approx(float(-mp.zeta(0.5) / mp.sqrt(2 * mp.pi)), rel=1e-14) == langevin.OVERSHOOT
+
+
+@pytest.mark.parametrize(("wall", "variance"), [(0.0, 1.0), (-0.2, 1.0), (0.0, 0.5)])
+def test_tail_mean(wall, variance):
+    s = math.sqrt(variance)
+    ref = stats.truncnorm((wall + 0.5) / s, math.inf, -0.5, s).mean()
+    assert langevin.tail_mean(wall, variance) == pytest.approx(ref, rel=1e-9)
+
+
+@pytest.mark.parametrize(("eta", "drift"), [(0.1, 0.5), (0.01, 0.5), (0.04, 1.0)])
+def test_predicted_mean_by_quadrature(eta, drift):
+    law = stats.norm(-0.5, math.sqrt(0.5 / drift))
+    wall = -langevin.OVERSHOOT * math.sqrt(eta)
+    ref = integrate.quad(lambda z: z * law.pdf(z), 0.0, 12.0)[0] / law.sf(wall)
+    assert langevin.predicted_mean(eta, drift) == pytest.approx(ref, rel=1e-9)
+
+
+def test_wedge_mean_matches_rejection(rng):
+    u = exact_draws(langevin.WEDGE, 100_000, rng)[0]
+    error = u.std(axis=0) / math.sqrt(len(u))
+    assert (np.abs(u.mean(axis=0) - langevin.wedge_mean()) < 4.0 * error).all()
+
+
+def test_tail_quantiles():
+    ref = stats.truncnorm(0.5, math.inf, -0.5).ppf((np.arange(9) + 0.5) / 9)
+    np.testing.assert_allclose(langevin.tail_quantiles(9), ref, rtol=1e-9)
+
+
+def test_kolmogorov_distance_is_that_of_scipy(rng):
+    first = rng.normal(size=300)
+    levels = stats.norm.cdf(np.sort(first))
+    assert langevin.kolmogorov(levels) == pytest.approx(stats.kstest(first, "norm").statistic)
+
+
+def test_kolmogorov_counts_an_atom_once():
+    # Half of the draws on the wall of (0, 1): the distance to the uniform law is that half.
+    levels = np.concatenate([np.zeros(100), (np.arange(100) + 0.5) / 100])
+    assert langevin.kolmogorov(levels) == pytest.approx(0.5, abs=0.01)
+
+
+@pytest.mark.parametrize("name", ["drift", "target"])
+def test_rows_hold(name):
+    entry = _run(name)
+    assert entry.holds, entry.measured
+
+
+def test_the_printed_drift_as_our_default_fails(monkeypatch):
+    true = ProjectedLangevin.__init__
+
+    def printed(self, *arguments, drift=1.0, **options):
+        true(self, *arguments, drift=drift, **options)
+
+    monkeypatch.setattr(ProjectedLangevin, "__init__", printed)
+    entry = _run("drift")
+    assert not entry.holds
+    # Not because the row broke down: it measures the wrong mean.
+    assert "Mean 0.3" in entry.measured
+
+
+def test_a_kernel_with_twice_the_drift_fails(monkeypatch):
+    multiply_drift(monkeypatch, 2.0)
+    assert not _run("drift").holds
+
+
+def test_a_slow_chain_fails(monkeypatch):
+    multiply_drift(monkeypatch, 0.5)
+    entry = _run("langevin-steps")
+    assert not entry.holds
+    assert "floor" in entry.measured

@@ -1,0 +1,52 @@
+"""The ledger as a whole: every row holds, and is told fully."""
+
+import re
+
+import pytest
+
+from halfseen.ledger import CLAIMS, Kind, check_claim, choose
+from halfseen.ledger.page import TITLES
+from halfseen.ledger.registry import relative_error, root_mean_square, slope, slope_error
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CLAIMS)
+def test_every_row_holds_quickly(name):
+    entry = check_claim(CLAIMS[name], quick=True)
+    assert entry.holds, f"{entry.claim.tolerance}\n{entry.measured}"
+    assert re.search(r"\d", entry.measured), "figures are told"
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_every_row_is_told_in_sentences(name):
+    row = CLAIMS[name]
+    for text in (row.says, row.experiment, row.tolerance):
+        assert text.endswith("."), text
+        assert "  " not in text, text
+    assert row.where
+    assert name.split("/")[0] in TITLES
+    assert re.fullmatch(r"[a-z0-9.-]+/[a-z0-9-]+", name)
+
+
+def test_rows_of_a_group_stand_together():
+    groups = [name.split("/")[0] for name in CLAIMS]
+    assert list(dict.fromkeys(groups)) == [
+        group for k, group in enumerate(groups) if k == 0 or groups[k - 1] != group
+    ]
+    assert len(choose(["theorem-1.2"])) == groups.count("theorem-1.2") > 3
+
+
+def test_a_kind_has_a_word_for_its_verdict():
+    assert {kind.value for kind in Kind} == {
+        "holds", "holds as corrected", "holds, a trap", "holds, beyond the paper",
+    }  # fmt: skip
+
+
+def test_slopes_and_errors_of_known_curves():
+    x = [1.0, 10.0, 100.0]
+    assert slope(x, [5.0, 0.5, 0.05]) == pytest.approx(-1.0)
+    # Least squares by hand: the variance of a slope is σ²/Σ(t − t̄)².
+    assert slope_error(x, 0.1) == pytest.approx(0.1 / (2.302585 * 2**0.5), rel=1e-6)
+    assert root_mean_square([3.0, 4.0]) == pytest.approx(12.5**0.5)
+    # Var(v²)/n, through the square root: half of the relative error of the mean of squares.
+    assert relative_error([1.0, 3.0]) == pytest.approx((32.0**0.5 / 2**0.5) / 5.0 / 2.0)

@@ -1,0 +1,54 @@
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from halfseen.ledger import lemmas, rejection
+from halfseen.ledger.registry import CLAIMS, check_claim
+from halfseen.samplers import Region
+
+
+@pytest.mark.parametrize(
+    "name", ["frobenius", "projected-descent", "convex-variance", "inner-ball", "outer-ball"]
+)
+def test_rows_hold(name):
+    entry = check_claim(CLAIMS[f"lemmas/{name}"], quick=True)
+    assert entry.holds, entry.measured
+
+
+def test_descent_without_its_projection_breaks_the_bound(monkeypatch):
+    # Steps of 10/i, not 1/i: the first of them throw the iterate far out, and nothing brings it back.
+    def free(start, point, radius, covariance):
+        return start + 10.0 * (point - start)
+
+    monkeypatch.setattr(lemmas, "project_to_domain", free)
+    assert not check_claim(CLAIMS["lemmas/projected-descent"], quick=True).holds
+
+
+def test_draws_that_are_too_wide_break_the_row_on_variances(monkeypatch):
+    right = lemmas.exact_draws
+    monkeypatch.setattr(lemmas, "exact_draws", lambda *args: (1.1 * right(*args)[0], 1.0))
+    assert not check_claim(CLAIMS["lemmas/convex-variance"], quick=True).holds
+
+
+def test_an_algorithm_that_does_not_learn_breaks_the_row_on_truncation(monkeypatch):
+    right = lemmas.truncated_sgd
+    # However many rows there are, it sees the first 500.
+    monkeypatch.setattr(lemmas, "truncated_sgd", lambda X, *a, **o: right(X[:500], *a, **o))
+    assert not check_claim(CLAIMS["lemmas/truncated-learning"], quick=True).holds
+
+
+def test_the_cube_of_the_inner_ball_lies_in_the_ball():
+    region = lemmas.within(Region(np.zeros(3), np.eye(3)[:1], np.array([0.1])), 0.2)
+    radius = math.sqrt(3) + math.sqrt(2 * math.log(10))
+    # The furthest corner of the box, coordinate by coordinate.
+    for sign in ([1, 1, 1], [-1, 1, -1]):
+        corner = linprog(-np.array(sign, dtype=float), region.A, region.c, bounds=(None, None)).x
+        assert np.linalg.norm(corner) <= radius + 1e-9
+
+
+def test_proposals_that_are_too_many_break_the_row_on_rejection(monkeypatch):
+    right = rejection.proposals_for_a_draw
+    monkeypatch.setattr(rejection, "proposals_for_a_draw", lambda *args: 1.5 * right(*args))
+    assert not check_claim(CLAIMS["rejection/distance"], quick=True).holds
