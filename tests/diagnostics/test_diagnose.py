@@ -179,6 +179,48 @@ def test_a_fit_gives_mean_and_covariance(three):
     check_text_and_json(found)
 
 
+def test_names_mean_what_they_mean_to_fit(table):
+    X, _ = table
+    names = ["lead", "zinc", "tin"]
+    rule = hs.DetectionLimits(lower={"tin": -1.5, "lead": -0.5, "zinc": 0.5})
+    ref = hs.diagnose(pd.DataFrame(X, columns=names), rule, **FAST)
+    told = hs.IntervalData(np.where(np.isnan(X), -inf, X), np.where(np.isnan(X), inf, X))
+    for data in (X, X.tolist(), pd.DataFrame(X, columns=["a", "b", "c"]), told):
+        found = hs.diagnose(data, rule, names=names, **FAST)
+        assert found.names == tuple(names) == hs.fit(X, rule, "pairwise", names=names).names
+        assert found.to_dict() == ref.to_dict()
+    fit = hs.fit(X, rule, names=names, random_state=0)
+    assert hs.diagnose(X, rule, fit=fit, names=names, **FAST).normality.overall is not None
+    other = hs.diagnose(X, hs.DetectionLimits(lower=-9), fit=fit, names=["a", "b", "c"], **FAST)
+    assert other.names == ("a", "b", "c")
+    assert "has a column 'lead' where X has 'a'" in other.normality.overall_reason
+
+
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [
+        (["lead", "zinc"], "names must be 3, one for each column; got 2"),
+        (["lead", "zinc", "lead"], "columns need names of their own; 'lead' stands twice"),
+    ],
+)
+def test_names_are_checked_as_by_fit(table, names, sentence):
+    X, rule = table
+    told = hs.IntervalData(np.nan_to_num(X), np.nan_to_num(X))
+    for ask in (hs.fit, hs.diagnose):
+        for data, stated in ((X, rule), (told, None)):
+            with pytest.raises(hs.InputError, match=sentence):
+                ask(data, stated, names=names)
+        if len(names) == 3:
+            with pytest.raises(hs.InputError, match=sentence):
+                ask(pd.DataFrame(X, columns=names), rule)
+
+
+def test_a_fit_brings_its_names(table):
+    fit = hs.fit(*table, random_state=0)
+    with pytest.raises(hs.InputError, match="a fit brings the names"):
+        hs.diagnose(fit, names=["a", "b", "c"])
+
+
 def test_frames_names_and_odd_names(table):
     X, rule = table
     names = ["<script>alert(1)</script>" * 3, "two\nlines", "quote \"'"]

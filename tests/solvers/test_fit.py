@@ -339,6 +339,49 @@ def test_moments_are_checked_against_the_rule():
         hs.fit(moments, hs.DetectionLimits(lower=np.zeros((3, 1))))
 
 
+def _offers(*arguments):
+    with pytest.raises(hs.InputError, match="choose ") as refusal:
+        hs.fit(*arguments)
+    return str(refusal.value).rpartition("choose ")[2].rstrip(".").split(" or ")
+
+
+def test_methods_that_are_offered_work(three):
+    rule, X = _toy(three)
+    moments = hs.PairMoments.from_array(X)
+    by_row = hs.DetectionLimits(lower=np.full(X.shape, -9.0))
+    complete = np.nan_to_num(X)
+    for data, stated in ((X, rule), (moments, rule), (moments, None), (complete, by_row)):
+        offers = _offers(data, stated, "missing_descent")
+        assert len(offers) >= 2
+        for method in offers:
+            with warnings.catch_warnings():
+                # That no rule is stated, and what came of it.
+                warnings.simplefilter("ignore", hs.HalfseenWarning)
+                assert hs.fit(data, stated, method).method == method
+    assert _offers(moments, rule, "full") == ["pairwise", "truncation"]
+    with pytest.raises(hs.InputError, match="needs the table, not its moments"):
+        hs.fit(moments, rule, "truncation_psgd")
+
+
+@pytest.mark.parametrize("method", hs.solvers.METHODS)
+@pytest.mark.parametrize(
+    "rule",
+    [
+        hs.SelfSelection(),
+        hs.LinearThreshold.heckman(1, [1.0, 0.0]),
+        hs.Truncation(lambda Y: Y[:, 0] > 0),
+        hs.Combined([([0], hs.DetectionLimits(lower=0.0))]),
+        hs.DetectionLimits(lower=np.zeros((3, 2))),
+    ],
+    ids=lambda rule: type(rule).__name__,
+)
+def test_no_method_is_offered_where_none_takes_moments(rule, method):
+    moments = hs.PairMoments.from_array(np.array([[1.0, 2.0], [2.0, 1.0], [3.0, 4.0]]))
+    with pytest.raises(hs.InputError, match="the rows themselves, but moments") as refusal:
+        hs.fit(moments, rule, method)
+    assert "choose" not in str(refusal.value)
+
+
 def test_summary_fits_eighty_columns_and_names_what_matters(three):
     rule, X = _toy(three)
     fit = hs.fit(

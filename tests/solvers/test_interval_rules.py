@@ -1,5 +1,7 @@
 """Tables of intervals together with a rule: what a cell says of itself goes first."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -38,6 +40,67 @@ def test_not_detected_and_blank_cells_are_hidden_by_the_rule():
         fit = hs.fit(data, RULE, missing_at_random=nobody, random_state=0)
         assert _close(fit, reference)
         assert (fit.impute()[hidden] < np.broadcast_to([-0.3, -0.5], X.shape)[hidden]).all()
+
+
+def _without_limits():
+    """Blank cells below limits that are there in some cells only, and where there is none."""
+    X, hidden = _table()
+    limits = np.broadcast_to([-0.3, -0.5], X.shape).copy()
+    limits[:50, 0], limits[:, 1] = np.nan, np.nan
+    lost = np.zeros_like(hidden)
+    lost[:7, 0], lost[20:60, 1] = True, True
+    return _intervals(np.where(hidden | lost, np.nan, X)), limits
+
+
+def _said_of_blanks(data, rule, method="full"):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        hs.fit(data, rule, method, random_state=0)
+    return [str(w.message) for w in caught if "blank cells" in str(w.message)]
+
+
+@pytest.mark.parametrize("method", ["full", "pairwise"])
+def test_only_cells_that_the_rule_hides_are_said_to_be_hidden_by_it(method):
+    data, limits = _without_limits()
+    with_limit = int((data.blank & ~np.isnan(limits)).sum())
+    (said,) = _said_of_blanks(data, hs.DetectionLimits(lower=limits), method)
+    assert f"in column x0 ({with_limit}). " in said
+    assert 0 < with_limit < data.blank[:, 0].sum()
+    assert "x1" not in said
+    # What it tells to do can be done.
+    assert ('method="full"' in said) == (method == "pairwise")
+
+
+def test_cells_that_no_rule_hides_are_not_said_to_be_hidden():
+    data, _ = _without_limits()
+    lower = hs.DetectionLimits(lower=-0.3)
+    for rule in (
+        hs.Combined([([0], lower), ([1], hs.SelfCensoring(hs.everything))]),
+        hs.SelfCensoring([hs.at_least(-0.3), hs.Predicate(lambda x: x == x)]),
+    ):
+        (said,) = _said_of_blanks(data, rule)
+        assert f"in column x0 ({data.blank[:, 0].sum()}). " in said
+
+
+@pytest.mark.parametrize("method", ["truncation", "truncation_psgd"])
+def test_methods_that_ignore_hidden_cells_say_nothing_of_blank_ones(method):
+    assert _said_of_blanks(_intervals(_table()[0]), RULE, method) == []
+
+
+def test_blank_cells_of_rules_that_bind_columns_are_spoken_of():
+    rule = hs.LinearThreshold.heckman(1, [1.0, 0.0])
+    X = hs.simulate(TRUTH, rule, 400, 0)
+    (said,) = _said_of_blanks(_intervals(X), rule)
+    assert f"in column x1 ({np.isnan(X).sum()}). " in said
+    half = hs.Truncation(lambda Y: Y[:, 0] > 0)
+    (said,) = _said_of_blanks(_intervals(hs.simulate(TRUTH, half, 400, 0)), half, "truncated_sgd")
+    assert "Leave these rows out" in said
+
+
+def test_limits_for_other_rows_are_refused_before_anything_is_said():
+    data, limits = _without_limits()
+    with pytest.raises(hs.InputError, match="given for 299 rows, but the data have 300"):
+        hs.fit(data, hs.DetectionLimits(lower=limits[1:]))
 
 
 def test_blank_cells_among_marked_ones_are_missing_at_random():

@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 
@@ -138,6 +140,72 @@ def test_bad_options_get_a_sentence(options, sentence):
 def test_bad_data_get_a_sentence(X, sentence):
     with pytest.raises(hs.InputError, match=sentence):
         hs.fit(X, hs.Truncation(lambda Y: np.ones(len(Y), dtype=bool)))
+
+
+def _hole(Y):
+    return (Y**2).sum(axis=1) > 2
+
+
+@pytest.fixture(scope="module")
+def around_a_hole():
+    X = hs.simulate(hs.Gaussian([0.0, 0.0], np.eye(2)), hs.Truncation(_hole), 6000, 0)
+    return X, X[~np.isnan(X[:, 0])]
+
+
+# P(χ² with 2 degrees of freedom > 2) = exp(−1).
+HELD = float(np.exp(-1.0))
+
+
+def _said(X, contains=_hole, **options):
+    """Fit; return the fit, and what was said of how it was read."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", hs.AssumptionWarning)
+        fit = hs.fit(X, hs.Truncation(contains), random_state=0, **options)
+    assert all(w.filename == __file__ for w in caught)
+    return fit, [str(w.message) for w in caught]
+
+
+def test_an_alpha_above_what_the_set_holds_is_named_with_it(around_a_hole):
+    fit, said = _said(around_a_hole[1], alpha=0.6)
+    assert fit.status is hs.Status.CONVERGED
+    mass, error = fit.history["mass"], fit.history["mass"] * fit.history["mass_error"]
+    assert abs(mass - HELD) < 4 * error
+    assert len(said) == 1
+    assert f"alpha is 0.6, but the set holds {mass:.2g} of" in said[0]
+    # On another scale it is the same set, and is said as well.
+    rows = np.exp(around_a_hole[1])
+    scaled, said = _said(rows, lambda Y: _hole(np.log(Y)), alpha=0.6, transforms="log")
+    assert scaled.history["mass"] == pytest.approx(mass, rel=1e-6)
+    assert len(said) == 1
+
+
+def test_a_true_alpha_is_not_complained_of(around_a_hole):
+    whole, rows = around_a_hole
+    for X, options in ((rows, {"alpha": HELD}), (rows, {}), (whole, {}), (whole, {"alpha": 0.2})):
+        assert _said(X, **options)[1] == []
+    # A little above: within four standard errors, or not.
+    error = _said(rows)[0].history["mass_error"]
+    mass = _said(rows)[0].history["mass"]
+    assert _said(rows, alpha=mass * np.exp(3.9 * error))[1] == []
+    assert len(_said(rows, alpha=mass * np.exp(4.1 * error))[1]) == 1
+
+
+def test_absent_rows_are_noticed(around_a_hole):
+    whole, rows = around_a_hole
+    some = np.concatenate([rows, whole[np.isnan(whole[:, 0])][:500]])
+    (said,) = _said(some)[1]
+    assert f"alpha is {len(rows) / len(some):.2g}, the share of rows that are seen" in said
+    assert "may be absent" in said
+
+
+def test_the_error_of_the_mass_is_that_of_repeated_tables():
+    # The standard deviation of 60 z-scores is 1 ± 1/√120; four of those.
+    rule, truth = hs.Truncation(_hole), hs.Gaussian([0.0, 0.0], np.eye(2))
+    scores = []
+    for seed in range(60):
+        fit = hs.fit(hs.simulate(truth, rule, 1000, seed), rule, repeats=1, random_state=0)
+        scores.append(np.log(fit.history["mass"] / HELD) / fit.history["mass_error"])
+    assert abs(np.std(scores) - 1.0) < 4 / np.sqrt(120)
 
 
 def test_progress_is_shown_when_asked(monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ def diagnose(
     mean: ArrayLike | None = None,
     beta: float | None = None,
     missing_at_random: Any = None,
+    names: Sequence[str] | None = None,
     transforms: Any = None,
     simulations: int = 199,
     random_state: RandomState = 0,
@@ -64,6 +66,8 @@ def diagnose(
         paper's first assumption), one column for rules that bind columns together.
     missing_at_random : boolean array of shape (n, d), optional
         Cells that are missing for no modelled reason.
+    names : sequence of str, optional
+        As in ``fit``: names of the columns; by default those of the data frame.
     transforms : str, dict or sequence, optional
         As in ``fit``: the scales on which columns are tested.
     simulations : int
@@ -90,9 +94,10 @@ def diagnose(
     >>> truth = hs.Gaussian([0.0, 0.0], [[1.0, 0.5], [0.5, 1.0]])
     >>> rule = hs.LinearThreshold.heckman(1, [1.0, 0.0])
     >>> X = hs.simulate(truth, rule, 1000)
-    >>> found = hs.diagnose(X, rule, covariance=truth.covariance, mean=truth.mean)
+    >>> known = {"covariance": truth.covariance, "mean": truth.mean}
+    >>> found = hs.diagnose(X, rule, names=["job", "wage"], **known)
     >>> found.anchors, 0.4 < found.alpha.value < 0.6
-    (('x0',), True)
+    (('job',), True)
 
     Concentrations that are log-normal, below a detection limit in part:
 
@@ -105,24 +110,24 @@ def diagnose(
     """
     simulations = whole_number("simulations", simulations, FEWEST_SIMULATIONS)
     X, missingness, missing_at_random, transforms, fit, own = unpack(
-        X, missingness, missing_at_random, transforms, fit
+        X, missingness, missing_at_random, transforms, fit, names
     )
     with warnings.catch_warnings(), single_blas_thread():
         # Whatever there is to say about how the table is read becomes a finding.
         warnings.simplefilter("ignore", HalfseenWarning)
         reading = read(X, missingness, missing_at_random)
-        names = reading.names
-        if fit is not None and fit.gaussian.dimension != len(names):
+        columns = reading.names
+        if fit is not None and fit.gaussian.dimension != len(columns):
             raise InputError(
-                f"the fit has {fit.gaussian.dimension} columns, but X has {len(names)}."
+                f"the fit has {fit.gaussian.dimension} columns, but X has {len(columns)}."
             )
         seed = seed_of(random_state)
-        scale = scales(transforms, names)
+        scale = scales(transforms, columns)
         if fit is not None and scale is None:
             covariance = fit.gaussian.covariance if covariance is None else covariance
             mean = fit.gaussian.mean if mean is None else mean
         given = None if own else (X, missingness, missing_at_random)
-        total = len(names) + (simulations if fit is not None else 0)
+        total = len(columns) + (simulations if fit is not None else 0)
         marks = look_at_mechanism(reading, scale, simulations, seed)
         # No scale makes up for cells that were not hidden by the rule at all.
         tested = taken_at_random(reading, marks)
@@ -130,12 +135,12 @@ def diagnose(
             normality = judge_normality(tested, scale, fit, given, simulations, seed, advance)
         doubted = {m.column for m in marks if m.level == "problem" and m.kind != "at random"}
         suggested = suggest_transforms(tested, scale, normality.columns, doubted, simulations, seed)
-    constants = paper_constants(reading.values, names, reading.rule, covariance, mean, beta, seed)
+    constants = paper_constants(reading.values, columns, reading.rule, covariance, mean, beta, seed)
     counts = reading.seen.T.astype(np.int64) @ reading.seen
     return Diagnosis(
         len(reading.values),
         *constants,
-        names,
+        columns,
         reading.hidden.mean(axis=0),
         reading.blank.mean(axis=0),
         column_limits(reading),

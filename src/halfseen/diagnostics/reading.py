@@ -23,6 +23,7 @@ from halfseen.missingness.base import ColumnRule, ColumnwiseMissingness, Missing
 from halfseen.missingness.combined import Combined
 from halfseen.missingness.sets import Probability, everything
 from halfseen.missingness.truncation import Truncation
+from halfseen.solvers.fit import check_names, with_names
 from halfseen.solvers.full_information.problem import Problem, read_mask, read_problem
 from halfseen.solvers.result import Fit
 
@@ -197,6 +198,7 @@ def read(X: Any, missingness: Missingness | None, at_random: Any) -> Reading:
     # Values and blank cells alone are a table with NaN.
     table = Table(X.values, X.names) if isinstance(X, IntervalData) else read_table(X)
     names = table.names
+    check_names(names)
     as_given = np.array(table.values, dtype=np.float64)
     check_finite(as_given, names)
     rule = None if missingness is None else missingness.for_columns(names)
@@ -262,6 +264,7 @@ def _read_intervals(data: IntervalData, missingness: Missingness | None, at_rand
     if len(data) < 2:
         raise InputError(f"at least 2 rows are needed; got {len(data)}.")
     names = data.names
+    check_names(names)
     as_given = data.values
     mask = read_mask(at_random, as_given, names)
     rule = None if missingness is None else missingness.for_columns(names)
@@ -336,7 +339,12 @@ def _ends(
 
 
 def unpack(
-    X: Any, missingness: Any, at_random: Any, transforms: Any, fit: Fit | None
+    X: Any,
+    missingness: Any,
+    at_random: Any,
+    transforms: Any,
+    fit: Fit | None,
+    names: Sequence[str] | None = None,
 ) -> tuple[Any, Any, Any, Any, Fit | None, bool]:
     """Take table, rule and transforms from a fit, where it stands for them; say last whether it does."""
     if not isinstance(X, Fit):
@@ -344,8 +352,13 @@ def unpack(
             raise InputError(f"fit must be what halfseen.fit returned; got {fit!r}.")
         if fit is not None:
             transforms = fit.transforms if transforms is None else transforms
+        if names is not None:
+            X = with_names(X, names)
+        elif fit is not None:
             X = _named(X, fit)
         return X, missingness, at_random, transforms, fit, False
+    if names is not None:
+        raise InputError("a fit brings the names of its columns; names= goes with a table.")
     if fit is not None and fit is not X:
         raise InputError("two fits were given, one as X and another as fit=. Pass one of them.")
     source = X.source

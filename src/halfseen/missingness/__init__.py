@@ -1,11 +1,13 @@
 """What hides a value: sets in which it is shown, and models of whole rows."""
 
-from halfseen.missingness.base import ColumnRule, Missingness
+from halfseen.missingness.base import ColumnRule, ColumnwiseMissingness, Missingness
 from halfseen.missingness.combined import Combined
 from halfseen.missingness.detection_limits import DetectionLimits
+from halfseen.missingness.holes import SEEN, Holes, Inequalities, Scan, gather
 from halfseen.missingness.linear_threshold import LinearThreshold
 from halfseen.missingness.named_rules import rules
 from halfseen.missingness.regions import Box, Parts, Polyhedra
+from halfseen.missingness.resolve import SetTable, one_interval_each
 from halfseen.missingness.rule_error import RuleError
 from halfseen.missingness.self_censoring import SelfCensoring
 from halfseen.missingness.self_selection import SelfSelection
@@ -23,10 +25,14 @@ from halfseen.missingness.sets import (
 from halfseen.missingness.truncation import Truncation
 
 __all__ = [
+    "SEEN",
     "Box",
     "ColumnRule",
+    "ColumnwiseMissingness",
     "Combined",
     "DetectionLimits",
+    "Holes",
+    "Inequalities",
     "Interval",
     "LinearThreshold",
     "Missingness",
@@ -35,14 +41,18 @@ __all__ = [
     "Predicate",
     "Probability",
     "RuleError",
+    "Scan",
     "SeenSet",
     "SelfCensoring",
     "SelfSelection",
+    "SetTable",
     "Truncation",
     "Union",
     "at_least",
     "at_most",
     "between",
     "everything",
+    "gather",
+    "one_interval_each",
     "rules",
 ]

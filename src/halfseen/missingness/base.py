@@ -167,7 +167,22 @@ class Missingness(ABC):
 
 
 class ColumnwiseMissingness(Missingness):
-    """Each cell is shown or hidden by its own value alone: self-censoring in the wide sense."""
+    """Each cell is shown or hidden by its own value alone: self-censoring in the wide sense.
+
+    A rule of this kind tells ``column_rule``, ``cell_set``, ``shown_probability`` and
+    ``contradictions``, ``width`` and ``varies_by_row``; the rest follows from them.
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> rule = hs.DetectionLimits(lower=[[0.5, 1.0], [0.7, 1.0]])
+    >>> isinstance(rule, hs.missingness.ColumnwiseMissingness), rule.varies_by_row
+    (True, True)
+    >>> rule.cell_set(1, 0)
+    at_least(0.7)
+    >>> isinstance(hs.SelfSelection(), hs.missingness.ColumnwiseMissingness)
+    False
+    """
 
     @abstractmethod
     def column_rule(self, column: int) -> ColumnRule:

@@ -19,14 +19,29 @@ from halfseen.missingness.resolve import SetTable, one_interval_each, starts, un
 Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
 
+# What stands in ``Holes.index`` for a cell that is seen, so that it lies in no set.
 SEEN = -1
 
 
 class Scan(NamedTuple):
     """Where to look for the pieces of sets that are known as functions, for each column.
 
-    ``centre`` and ``spread`` are those of the seen values, ``reach`` is how far mass can lie, in
-    spreads.
+    Rules of intervals may ignore it.
+
+    Attributes
+    ----------
+    centre, spread : arrays of shape (d,)
+        Location and scale of the seen values.
+    reach : array of shape (d,)
+        How far from the centre mass can lie, in spreads.
+
+    Examples
+    --------
+    >>> import numpy as np, halfseen as hs
+    >>> scan = hs.missingness.Scan(centre=np.zeros(1), spread=np.ones(1), reach=np.full(1, 100.0))
+    >>> rule = hs.SelfCensoring(hs.Predicate(lambda x: x**2 < 4))
+    >>> rule.holes(np.array([[np.nan]]), scan).sets.upper  # the sets end at -2 and at infinity
+    array([-2., inf])
     """
 
     centre: Floats
@@ -45,6 +60,15 @@ class Inequalities:
         1 where the inequality holds as stated, -1 where it is reversed, 0 where it is not known.
     owner : integer array of shape (m,)
         The coordinate that the inequality shows or hides.
+
+    Examples
+    --------
+    >>> import numpy as np, halfseen as hs
+    >>> rule = hs.LinearThreshold.heckman(1, [1.0, 0.0])  # the second is seen where the first is > 0
+    >>> X = np.array([[0.3, 1.0], [-0.8, np.nan]])
+    >>> bound = rule.holes(X, None).inequalities
+    >>> bound.sign.ravel(), bound.owner
+    (array([ 1, -1], dtype=int8), array([1]))
     """
 
     V: Floats
@@ -53,7 +77,27 @@ class Inequalities:
     owner: Integers
 
     def slack(self, Y: Floats) -> Floats:
-        """How far inside each inequality complete rows are; negative outside."""
+        """How far inside each inequality complete rows are; negative outside.
+
+        Parameters
+        ----------
+        Y : array of shape (n, d)
+            Complete rows.
+
+        Returns
+        -------
+        array of shape (n, m)
+
+        Examples
+        --------
+        >>> import numpy as np, halfseen as hs
+        >>> rule = hs.LinearThreshold.heckman(1, [1.0, 0.0])
+        >>> bound = rule.holes(np.array([[0.3, 1.0]]), None).inequalities
+        >>> bool((bound.slack(np.array([[0.3, 1.0]])) > 0).all())
+        True
+        >>> bool((bound.slack(np.array([[-0.3, 1.0]])) > 0).all())
+        False
+        """
         return self.sign * (self.b - Y @ self.V.T)
 
 
@@ -66,9 +110,22 @@ class Holes:
     index : int32 array of shape (n, d)
         The set that each cell lies in; -1 where it is seen.
     sets : SetTable
+        The sets, numbered as in ``index``.
     set_column : integer array, one for each set
         The column that a set speaks of.
     inequalities : Inequalities or None
+        What binds the hidden cells of a row together.
+
+    Examples
+    --------
+    >>> import numpy as np, halfseen as hs
+    >>> X = np.array([[2.0, np.nan], [np.nan, 3.0]])
+    >>> holes = hs.SelfSelection().holes(X, None)  # the other is below the one that is seen
+    >>> holes.index
+    array([[-1,  0],
+           [ 1, -1]], dtype=int32)
+    >>> holes.sets.lower, holes.sets.upper, holes.set_column
+    (array([-inf, -inf]), array([2., 3.]), array([1, 0]))
     """
 
     index: NDArray[np.int32]
@@ -123,7 +180,25 @@ class Holes:
         return replace(self, sets=sets, inequalities=bound)
 
     def with_missing_at_random(self, mask: NDArray[np.bool_]) -> Holes:
-        """Return the holes when the cells of ``mask`` are hidden for no modelled reason."""
+        """Return the holes when the cells of ``mask`` are hidden for no modelled reason.
+
+        Parameters
+        ----------
+        mask : boolean array of shape (n, d)
+
+        Returns
+        -------
+        Holes
+
+        Examples
+        --------
+        >>> import numpy as np, halfseen as hs
+        >>> holes = hs.SelfSelection().holes(np.array([[2.0, np.nan], [4.0, np.nan]]), None)
+        >>> mask = np.array([[False, True], [False, False]])
+        >>> holes = holes.with_missing_at_random(mask)
+        >>> holes.whole_lines[holes.index[:, 1]]
+        array([ True, False])
+        """
         if not mask.any():
             return self
         d = self.index.shape[1]
@@ -176,7 +251,32 @@ def without_empty_pieces(sets: SetTable) -> SetTable:
 def gather(
     index: NDArray[np.int32], tables: Sequence[SetTable], columns: Sequence[Integers]
 ) -> Holes:
-    """Put sets that were made one table after the other together."""
+    """Put sets that were made one table after the other together.
+
+    Parameters
+    ----------
+    index : int32 array of shape (n, d)
+        The number of the set that each hidden cell lies in, counted through all tables; ``SEEN``
+        where it is seen.
+    tables : sequence of SetTable
+        The sets.
+    columns : sequence of integer arrays
+        For each table, the column that each of its sets speaks of.
+
+    Returns
+    -------
+    Holes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from halfseen.missingness import SEEN, gather, one_interval_each
+    >>> index = np.array([[SEEN, 0], [1, SEEN]], dtype=np.int32)
+    >>> below = one_interval_each(np.full(2, -np.inf), np.array([0.5, 2.0]))
+    >>> holes = gather(index, [below], [np.array([1, 0])])
+    >>> holes.shape, len(holes.sets)
+    ((2, 2), 2)
+    """
     if not any(map(len, tables)):
         # Kernels want a set to look at, even where no cell lies in it.
         return Holes(index, SetTable.join([whole_line()]), np.zeros(1, dtype=np.intp))

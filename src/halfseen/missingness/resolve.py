@@ -40,6 +40,29 @@ class SetTable:
     Set k has the intervals ``start[k] : start[k + 1]``, some of which may be empty, or the quadrature
     nodes ``node_start[k] : node_start[k + 1]``, with weights that include the probability of being
     seen, and of being hidden.
+
+    Attributes
+    ----------
+    start : integer array, one longer than there are sets
+        Where the intervals of each set begin.
+    lower, upper : arrays
+        Ends of the intervals.
+    node_start : integer array, one longer than there are sets
+        Where the nodes of each set begin.
+    node : array
+        Nodes of sets that are known as probabilities.
+    weight, hidden_weight : arrays
+        Weight of each node, times the probability of being seen there, and of being hidden.
+
+    Examples
+    --------
+    >>> import numpy as np, halfseen as hs
+    >>> limits = hs.DetectionLimits(lower=[[0.5]], upper=[[9.0]])
+    >>> sets = limits.holes(np.array([[np.nan]]), None).sets
+    >>> len(sets), sets.start  # one set, of two intervals
+    (1, array([0, 2]))
+    >>> sets.lower, sets.upper
+    (array([-inf,   9.]), array([0.5, inf]))
     """
 
     start: Integers
@@ -89,7 +112,20 @@ class SetTable:
         )
 
     def complement(self) -> SetTable:
-        """Return what each set leaves of the line; some intervals of it may be empty."""
+        """Return what each set leaves of the line; some intervals of it may be empty.
+
+        Returns
+        -------
+        SetTable
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from halfseen.missingness import one_interval_each
+        >>> shown = one_interval_each(np.array([0.5]), np.array([9.0]))
+        >>> shown.complement().lower, shown.complement().upper
+        (array([-inf,   9.]), array([0.5, inf]))
+        """
         if not self.is_intervals:
             return replace(self, weight=self.hidden_weight, hidden_weight=self.weight)
         # (−∞, l₁), (u₁, l₂), …, (u_m, ∞)
@@ -115,7 +151,25 @@ class SetTable:
 
     @staticmethod
     def join(tables: Sequence[SetTable]) -> SetTable:
-        """Return all sets of several tables, in order."""
+        """Return all sets of several tables, in order.
+
+        Parameters
+        ----------
+        tables : sequence of SetTable
+
+        Returns
+        -------
+        SetTable
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from halfseen.missingness import SetTable, one_interval_each
+        >>> below = one_interval_each(np.array([-np.inf]), np.array([0.5]))
+        >>> above = one_interval_each(np.array([9.0]), np.array([np.inf]))
+        >>> SetTable.join([below, above]).start
+        array([0, 1, 2])
+        """
         return SetTable(
             starts(np.concatenate([np.diff(t.start) for t in tables])),
             np.concatenate([t.lower for t in tables]),
@@ -140,7 +194,25 @@ def _ranges(start: Integers, chosen: Integers) -> Integers:
 
 
 def one_interval_each(lower: Floats, upper: Floats) -> SetTable:
-    """Make a set of each interval."""
+    """Make a set of each interval.
+
+    Parameters
+    ----------
+    lower, upper : arrays of shape (m,)
+        Ends of the intervals.
+
+    Returns
+    -------
+    SetTable
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from halfseen.missingness import one_interval_each
+    >>> below = one_interval_each(np.full(3, -np.inf), np.array([0.5, 0.7, 0.5]))
+    >>> len(below), below.start
+    (3, array([0, 1, 2, 3]))
+    """
     return _with_pieces(np.arange(lower.size + 1), lower, upper)
 
 

@@ -10,17 +10,21 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from halfseen.data.frames import frame_kind
-from halfseen.data.interval_data import IntervalData
+from halfseen.data.interval_data import IntervalData, scan_of
 from halfseen.data.moments import PairMoments
 from halfseen.data.table import Table, read_table
 from halfseen.data.transforms import BoxCox, read_transforms
-from halfseen.errors import AssumptionWarning, ConvergenceWarning, InputError
+from halfseen.errors import (
+    ApproximationWarning,
+    AssumptionWarning,
+    ConvergenceWarning,
+    InputError,
+)
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness
 from halfseen.missingness.linear_threshold import LinearThreshold
-from halfseen.missingness.sets import everything
 from halfseen.missingness.truncation import Truncation
 from halfseen.seeds import RandomState
 from halfseen.solvers.full_information import full
@@ -43,6 +47,8 @@ _COLUMNWISE: dict[str, Callable[..., Fit]] = {
 _WHOLE_ROWS: dict[str, Callable[..., Fit]] = {"truncated_sgd": truncated_sgd}
 _THRESHOLDS: dict[str, Callable[..., Fit]] = {"full": full, "missing_descent": missing_descent}
 _ANY: dict[str, Callable[..., Fit]] = {"full": full}
+# Methods that learn nothing from a cell's being hidden.
+_UNBELIEVING: tuple[Callable[..., Fit], ...] = (truncation, truncation_psgd)
 METHODS = tuple(dict.fromkeys(("auto", *_COLUMNWISE, *_WHOLE_ROWS, *_THRESHOLDS)))
 
 
@@ -107,16 +113,18 @@ def fit(
     """
     _check_rule(missingness)
     table, original, frame = _read(X, names)
-    _check_names(table.names)
+    check_names(table.names)
     # What kind of rule it is may be known only when its names are.
     rule = None if missingness is None else missingness.for_columns(table.names)
-    if isinstance(table, IntervalData) and rule is not None:
-        if options.get("missing_at_random") is None:
-            _warn_of_blanks(table, rule)
-        if table.is_plain:
-            # Values and blank cells alone are a table with NaN, for which there are more methods.
-            table = Table(table.values, table.names)
+    if isinstance(table, PairMoments):
+        _check_moments(rule, transforms)
+    told = table if isinstance(table, IntervalData) and rule is not None else None
+    if told is not None and told.is_plain:
+        # Values and blank cells alone are a table with NaN, for which there are more methods.
+        table = Table(told.values, told.names)
     solver = _choose(method, rule, table)
+    if told is not None and rule is not None and options.get("missing_at_random") is None:
+        _warn_of_blanks(told, rule, solver)
     given = {**options, "covariance": covariance, "transforms": transforms}
     if names is not None:
         given["names"] = list(table.names)
@@ -125,7 +133,6 @@ def fit(
     shared = {"random_state": random_state, "progress": progress, "n_jobs": n_jobs}
     options = _options_of(solver, {**options, "covariance": covariance}, shared)
     if isinstance(table, PairMoments):
-        _check_moments(rule, transforms)
         result = solver(table, rule, **options)
     else:
         result = _fit_table(solver, table, rule, transforms, options)
@@ -150,7 +157,8 @@ def _check_rule(missingness: Any) -> None:
     )
 
 
-def _check_names(names: Sequence[str]) -> None:
+def check_names(names: Sequence[str]) -> None:
+    """Raise an ``InputError`` for a name that stands twice."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -179,43 +187,79 @@ def _options_of(
 
 
 def _check_moments(rule: Missingness | None, transforms: Any) -> None:
-    if isinstance(rule, Truncation | LinearThreshold):
-        raise InputError(
-            f"{type(rule).__name__} needs the rows themselves, but moments were passed."
-        )
-    if transforms is not None:
-        raise InputError("transforms need the rows themselves, but moments were passed.")
+    """Raise for what moments of seen values cannot answer, whatever the method."""
+    if rule is not None and not isinstance(rule, ColumnwiseMissingness):
+        needy = f"{type(rule).__name__} needs"
+    elif rule is not None and rule.varies_by_row:
+        needy = "limits that differ by row need"
+    elif transforms is not None:
+        needy = "transforms need"
+    else:
+        return
+    raise InputError(f"{needy} the rows themselves, but moments were passed. Pass the table.")
 
 
-def _warn_of_blanks(data: IntervalData, rule: Missingness) -> None:
+def _warn_of_blanks(data: IntervalData, rule: Missingness, solver: Callable[..., Fit]) -> None:
     """Warn of blank cells that are taken to be hidden by the rule: they may be simply missing."""
     marked = (~data.seen & ~data.blank).any(axis=0)
-    silent = [
-        isinstance(rule, ColumnwiseMissingness) and rule.column_rule(j).seen_set == everything
-        for j in range(data.shape[1])
-    ]
-    counts = np.where(marked | np.array(silent), 0, data.blank.sum(axis=0))
+    blank = data.blank & ~marked
+    if solver in _UNBELIEVING or not blank.any():
+        return
+    counts = (blank & _hidden_by(rule, data)).sum(axis=0)
     if counts.any():
         told = [f"{data.names[j]} ({counts[j]})" for j in np.flatnonzero(counts)]
+        if solver is full:
+            remedy = "Pass missing_at_random= if they are simply missing."
+        elif solver is truncated_sgd:
+            remedy = "Leave these rows out if they are simply missing."
+        else:
+            remedy = 'If they are simply missing, use method="full" with missing_at_random=.'
         warn(
-            f"blank cells are taken to be hidden by the rule, in column {name_some(told, 6)}. Pass "
-            "missing_at_random= if they are simply missing."
+            "blank cells are taken to be hidden by the rule, in column "
+            f"{name_some(told, 6)}. {remedy}"
         )
+
+
+def _hidden_by(rule: Missingness, data: IntervalData) -> NDArray[np.bool_]:
+    """Mask of the cells that the rule hides if they are hidden: the others may be anything."""
+    if isinstance(rule, Truncation):
+        return np.ones(data.shape, dtype=bool)
+    values = data.values
+    # A rule that does not fit the table is refused before it is asked for holes.
+    rule.check(values, data.names, ~data.seen)
+    with warnings.catch_warnings():
+        # The solver will say it again, if it looks for the ends of sets at all.
+        warnings.simplefilter("ignore", ApproximationWarning)
+        holes = rule.holes(values, scan_of(values))
+    free = holes.whole_lines[np.maximum(holes.index, 0)]
+    if holes.inequalities is not None:
+        free[:, holes.inequalities.owner] = False
+    return ~free
+
+
+def with_names(X: Any, names: Sequence[str]) -> Table | IntervalData | PairMoments:
+    """Read ``X`` under these names, whatever names it brings."""
+    if isinstance(X, PairMoments):
+        return dataclasses.replace(X, names=read_table(np.zeros((2, X.width)), names).names)
+    if isinstance(X, IntervalData):
+        return dataclasses.replace(X, names=tuple(names))
+    return read_table(X, names)
 
 
 def _read(
     X: Any, names: Sequence[str] | None
 ) -> tuple[Table | IntervalData | PairMoments, Any, str | None]:
     """Read what is to be fitted; also as it is to be remembered, and the library it came from."""
-    if isinstance(X, PairMoments):
-        if names is not None:
-            X = dataclasses.replace(X, names=read_table(np.zeros((2, X.width)), names).names)
-        return X, None, None
-    if isinstance(X, IntervalData):
-        table = X if names is None else dataclasses.replace(X, names=tuple(names))
-        return table, table, X.frame
-    read, frame = read_table(X, names), frame_kind(X)
-    return read, read if frame is None or names is not None else X, frame
+    if names is not None:
+        table = with_names(X, names)
+    else:
+        table = X if isinstance(X, IntervalData | PairMoments) else read_table(X)
+    if isinstance(table, PairMoments):
+        return table, None, None
+    if isinstance(table, IntervalData):
+        return table, table, table.frame
+    frame = frame_kind(X)
+    return table, table if frame is None or names is not None else X, frame
 
 
 def _fit_table(
@@ -234,8 +278,9 @@ def _fit_table(
         at_random = options.get("missing_at_random")
         modelled, modelled_rule, scales = to_model_scale(table, rule, at_random, transforms, n_jobs)
         with warnings.catch_warnings():
-            # How the table was read was said just now, in its own units.
-            warnings.simplefilter("ignore", AssumptionWarning)
+            if not isinstance(rule, Truncation):
+                # How the table was read was said just now, in its own units.
+                warnings.simplefilter("ignore", AssumptionWarning)
             result = solver(modelled, modelled_rule, **options)
         learned = sum(
             isinstance(t, BoxCox) and t.power is None
@@ -276,5 +321,15 @@ def _choose(method: str, missingness: Missingness | None, X: Any) -> Callable[..
             what = "moments"
         else:
             what = "data without a rule" if missingness is None else type(missingness).__name__
-        raise InputError(f"method {method!r} does not fit {what}; choose {' or '.join(allowed)}.")
+        offers = [name for name in allowed if _works(name, missingness, X)]
+        raise InputError(f"method {method!r} does not fit {what}; choose {' or '.join(offers)}.")
     return allowed[method]
+
+
+def _works(method: str, missingness: Missingness | None, X: Any) -> bool:
+    """Whether a method that a kind of rule allows takes these data too.
+
+    One that does not is no offer, but who asks for it by name gets its own sentence.
+    """
+    by_row = isinstance(missingness, ColumnwiseMissingness) and missingness.varies_by_row
+    return method != "truncation_psgd" or not (by_row or isinstance(X, PairMoments))

@@ -110,7 +110,7 @@ def warn(text: str) -> None:
     depth, frame = 1, inspect.currentframe()
     while frame is not None and frame.f_globals.get("__name__", "").startswith("halfseen."):
         frame, depth = frame.f_back, depth + 1
-    warnings.warn(text, AssumptionWarning, stacklevel=max(depth - 1, 1))
+    warnings.warn(text, AssumptionWarning, stacklevel=depth)
 
 
 def _warn_of_habits(

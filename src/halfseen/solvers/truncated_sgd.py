@@ -37,10 +37,12 @@ from halfseen.missingness.truncation import Truncation
 from halfseen.parallel import single_blas_thread
 from halfseen.samplers.rejection import draw_by_rejection
 from halfseen.seeds import Purpose, RandomState, keyed_generator, seed_of
-from halfseen.solvers.domain import Domain, pack, unpack, upper_triangle
+from halfseen.solvers.domain import Domain, pack, unpack
 from halfseen.solvers.loop import iterate
 from halfseen.solvers.newton import minimise
 from halfseen.solvers.result import Fit, Note, Status
+from halfseen.solvers.set_mass import compare_with_alpha, mass_of_set
+from halfseen.solvers.sufficient import metric_of, statistics_of
 
 Floats = NDArray[np.float64]
 Accept = Callable[[Floats, np.random.Generator], NDArray[np.bool_]]
@@ -58,8 +60,6 @@ AVERAGE_FROM = 0.4
 REPEATS = 3
 # Mass of the set when nothing is known about it: rows may have been dropped unseen.
 UNKNOWN_ALPHA = 0.1
-# Up to this many statistics the full metric is used; beyond, its diagonal.
-LARGEST_METRIC = 600
 # Up to this dimension a point outside the domain is projected in the metric of the steps, so that an
 # optimum on the edge is found; beyond, eigenvalues are clipped.
 LARGEST_EXACT_PROJECTION = 3
@@ -119,7 +119,7 @@ class TruncatedSGD:
         self.steps, self.data_batch = steps, data_batch
         self.batch = max(SMALLEST_BATCH, math.ceil(draws / steps))
         self.domain = Domain.around(np.eye(self.k)[None], alpha)
-        self.target, self.metric = _metric(rows)
+        self.target, self.metric = metric_of(rows)
 
     def init(self) -> State:
         """Start at the seen moments themselves: ν = 0, T = I."""
@@ -139,8 +139,8 @@ class TruncatedSGD:
         target = self.target
         if self.data_batch is not None:
             chosen = self.rng.integers(len(self.rows), size=self.data_batch)
-            target = _statistics(self.rows[chosen]).mean(axis=0)
-        gradient = _statistics(Z).mean(axis=0) - target
+            target = statistics_of(self.rows[chosen]).mean(axis=0)
+        gradient = statistics_of(Z).mean(axis=0) - target
         direction = self._in_metric(gradient)
         size = (1.0 + state.step / DECAY_START) ** -DECAY_POWER
         length = math.sqrt(max(float(gradient @ direction), 0.0))
@@ -211,7 +211,7 @@ def truncated_sgd(
         Membership oracle: rows of shape (m, d) to m booleans. It is asked in batches.
     alpha : float, optional
         Lower bound on the mass of the set. By default the share of rows that are seen where some are
-        not, else 0.1.
+        not, else 0.1. An ``AssumptionWarning`` says if the set holds clearly less of what was learned.
     accuracy : float
         Monte-Carlo error, as a share of the statistical error.
     repeats : int
@@ -245,6 +245,7 @@ def truncated_sgd(
     rows = values[~np.isnan(values).any(axis=1)]
     if len(rows) == 0:
         raise NotIdentifiedError("no row is seen, so nothing can be learned.")
+    stated = alpha is not None
     if alpha is None:
         alpha = len(rows) / len(values) if len(rows) < len(values) else UNKNOWN_ALPHA
     if not 0.0 < alpha <= 1.0:
@@ -261,6 +262,13 @@ def truncated_sgd(
         seed=seed,
         progress=progress,
     )
+    # A stream of its own, after those of the runs.
+    rng = keyed_generator(seed, Purpose.TRUNCATED_SGD, repeats)
+    mass, error = mass_of_set(rows, rule, gaussian, accuracy, rng)
+    history |= {"mass": mass, "mass_error": error}
+    # On the edge the status speaks of alpha already, and the error is not that of an optimum.
+    if not any(note.status is Status.ON_DOMAIN_EDGE for note in notes):
+        compare_with_alpha(mass, error, alpha, stated, len(rows), len(values))
     share = np.full(values.shape[1], len(rows) / len(values))
     return Fit(gaussian, "truncated_sgd", names, len(values), share, tuple(notes), history)
 
@@ -351,31 +359,6 @@ def _notes(
             )
         )
     return notes
-
-
-def _statistics(Z: Floats) -> Floats:
-    """Sufficient statistics of each row: z, and −z_i z_j (−½ z_i² on the diagonal)."""
-    i, j = upper_triangle(Z.shape[1])
-    return np.concatenate([Z, Z[:, i] * Z[:, j] * np.where(i == j, -0.5, -1.0)], axis=1)
-
-
-def _metric(rows: Floats) -> tuple[Floats, Floats]:
-    """Mean and covariance of the sufficient statistics over the data, block by block."""
-    k = rows.shape[1]
-    p = k + k * (k + 1) // 2
-    full = p <= LARGEST_METRIC
-    total, square = np.zeros(p), np.zeros((p, p) if full else p)
-    step = max(1, 2**20 // p)
-    for start in range(0, len(rows), step):
-        S = _statistics(rows[start : start + step])
-        total += S.sum(axis=0)
-        square += S.T @ S if full else (S**2).sum(axis=0)
-    mean = total / len(rows)
-    covariance = square / len(rows) - (np.outer(mean, mean) if full else mean**2)
-    # With few rows the covariance is singular; a Gaussian's own one is added with the weight of p rows.
-    prior = np.concatenate([np.ones(k), pack(np.ones((k, k)) - 0.5 * np.eye(k))])
-    weight = p / (p + len(rows))
-    return mean, (1.0 - weight) * covariance + weight * (np.diag(prior) if full else prior)
 
 
 def _whitening(rows: Floats, names: tuple[str, ...]) -> tuple[Floats, Floats]:
