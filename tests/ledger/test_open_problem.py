@@ -37,3 +37,13 @@ def test_leaving_hidden_cells_out_fails(monkeypatch):
 
     monkeypatch.setattr(open_problem, "fit", Naive)
     assert not check_claim(CLAIMS["open-problem/rows"], quick=True).holds
+
+
+def test_starts_that_are_not_listened_to_fail(monkeypatch):
+    right = open_problem.full
+
+    def deaf(X, rule, *, start=None, **options):
+        return right(X, rule, **options)
+
+    monkeypatch.setattr(open_problem, "full", deaf)
+    assert not check_claim(CLAIMS["open-problem/starts"], quick=True).holds

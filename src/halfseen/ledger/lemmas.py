@@ -26,7 +26,7 @@ from halfseen.metrics import mahalanobis_error, relative_frobenius_error
 from halfseen.missingness import Truncation
 from halfseen.samplers import Region
 from halfseen.simulate import simulate
-from halfseen.solvers import project_to_domain, truncated_sgd
+from halfseen.solvers import truncated_sgd
 
 Floats = NDArray[np.float64]
 
@@ -102,59 +102,61 @@ def truncated_learning(quick: bool) -> Measured:
     )
 
 
-# A strongly convex function in the plane: ½ xᵀHx, curvatures 1 and 4, on a ball that holds its minimum.
-CURVATURES, RADIUS = np.array([1.0, 4.0]), 3.0
-START, NOISE = np.array([1.5, -1.5]), 2.0
+# f = ½x² on an interval of this length around its minimum, and the ρ of its gradients. Only where λ·diam
+# is small do the two forms of the lemma differ much: by 1/(diam log T), once x has come off the end.
+DIAMETER, RHO = 0.01, 0.1
 
 
-def descend(steps: int, biased: bool, rng: np.random.Generator) -> tuple[float, float]:
-    """Run projected SGD with steps 1/(λi); return f at the average, and the largest E‖g‖² on the way.
+def descend(steps: int, squared: bool, runs: int, rng: np.random.Generator) -> Floats:
+    """Run projected SGD with steps 1/i from the right end; return f at the average of each run.
 
-    With ``biased`` each gradient is off by as much as the lemma allows.
+    Each gradient is biased towards that end by all that is allowed, of which noise takes the rest:
+    ρ²/(2λ diam i), or its root where the printed ``squared`` bound is taken at its word.
     """
-    lam = float(CURVATURES[0])
-    # On the ball ‖∇f‖ <= 4·(distance of its furthest point), so this bounds E‖g‖².
-    rho2 = (float(CURVATURES[-1]) * (RADIUS + float(np.linalg.norm(START)))) ** 2 + 2.0 * NOISE**2
-    x, total = START.copy(), np.zeros(2)
+    x, total = np.full(runs, DIAMETER / 2.0), np.zeros(runs)
     for i in range(1, steps + 1):
-        gradient = CURVATURES * x + NOISE * rng.standard_normal(2)
-        if biased:
-            gradient += math.sqrt(rho2 / (2.0 * lam * 2.0 * RADIUS * i)) * np.array([1.0, 0.0])
-        x = project_to_domain(START, x - gradient / (lam * i), RADIUS, np.eye(2))
+        allowed = RHO**2 / (2.0 * DIAMETER * i)
+        bias = min(math.sqrt(allowed) if squared else allowed, RHO - DIAMETER)
+        gradient = x - bias
+        noise = np.sqrt(RHO**2 - gradient**2)
+        gradient = gradient + noise * rng.choice((-1.0, 1.0), runs)
+        x = np.clip(x - gradient / i, -DIAMETER / 2.0, DIAMETER / 2.0)
         total += x
-    mean = total / steps
-    return float(0.5 * mean @ (CURVATURES * mean)), rho2
+    return np.asarray(0.5 * (total / steps) ** 2)
 
 
 @claim(
     "lemmas/projected-descent",
     where="Section 4.3, lemma on projected descent (from Cherapanamjeri et al. 2022)",
-    says="Projected SGD with steps 1/(λi) on a λ-strongly convex function comes within ρ²(1 + log "
-    "T)/(λT) of the minimum on average, even with gradients biased by up to √(ρ²/(2λ diam "
-    "i)).",
-    experiment="A quadratic in the plane with curvatures 1 and 4, noise, without bias and with all of "
-    "the bias allowed, T = 100 to 10 000.",
-    tolerance="The mean of f over runs, plus 4 standard errors, is below the bound at every T.",
+    says="Projected SGD with steps 1/(λi) on a λ-strongly convex function comes within "
+    "ρ²(1 + log T)/(λT) of the minimum on average, with gradients biased by up to ρ²/(2λ diam i). The "
+    "text has this as a bound on the square of the bias, and so it is not true.",
+    experiment=f"½x² on an interval of length {DIAMETER:g}, ρ = {RHO:g}, a bias away from the minimum "
+    "by all that is allowed, in both forms; T = 1 000 to 100 000.",
+    tolerance="Mended: the mean of f over runs, plus 4 standard errors, is below the bound at every T. "
+    "Printed: less 4 standard errors, it is above the bound at the largest T.",
+    kind=Kind.ERRATUM,
 )
 def projected_descent(quick: bool) -> Measured:
-    """Compare what is left with the bound."""
-    lengths, runs = ((100, 1_000), 20) if quick else ((100, 1_000, 10_000), 20)
-    rng, worst = np.random.default_rng(6), 0.0
-    lines: dict[str, list[float]] = {"unbiased": [], "biased": []}
-    bounds = []
-    for steps in lengths:
-        for name, left in lines.items():
-            found = [descend(steps, name == "biased", rng) for _ in range(runs)]
-            values, rho2 = np.array([f for f, _ in found]), found[0][1]
-            left.append(float(values.mean()))
-            bound = rho2 * (1.0 + math.log(steps)) / (float(CURVATURES[0]) * steps)
-            error = float(values.std(ddof=1)) / math.sqrt(runs)
-            worst = max(worst, (left[-1] + 4.0 * error) / bound)
-        bounds.append(bound)
+    """Compare what is left with the bound, for both forms of the bias."""
+    lengths, runs = (1_000, 10_000, 100_000), 50 if quick else 500
+    rng, bounds = np.random.default_rng(6), [RHO**2 * (1.0 + math.log(T)) / T for T in lengths]
+    lines, errors = {}, {}
+    for name, squared in (("bias as mended", False), ("bias as printed", True)):
+        found = [descend(steps, squared, runs, rng) for steps in lengths]
+        lines[name] = [float(values.mean()) for values in found]
+        errors[name] = [ALLOWED * float(values.std(ddof=1)) / math.sqrt(runs) for values in found]
+    mended = max(
+        (value + error) / bound
+        for value, error, bound in zip(
+            *(d["bias as mended"] for d in (lines, errors)), bounds, strict=True
+        )
+    )
+    printed = (lines["bias as printed"][-1] - errors["bias as printed"][-1]) / bounds[-1]
     return Measured(
-        f"At most {worst:.2f} of the bound; at T = {lengths[-1]} without bias "
-        f"{lines['unbiased'][-1]:.1g}, with it {lines['biased'][-1]:.1g}, bound {bounds[-1]:.1g}.",
-        worst <= 1.0,
+        f"At most {mended:.2f} of the bound as mended; {printed:.1f} times the bound as printed, at "
+        f"T = {lengths[-1]}.",
+        mended <= 1.0 < printed,
         Curve(lengths, lines, "steps T", "f(average) − f(minimum)", {"bound": bounds}),
     )
 
@@ -177,26 +179,32 @@ def random_regions(count: int, rng: np.random.Generator) -> Iterator[tuple[Regio
     "lemmas/convex-variance",
     where="Section 4 and its appendix, on the Hessian (Kanter and Proppe 1977)",
     says="Restricting a Gaussian to a convex set does not increase its variance in any direction.",
-    experiment="Largest eigenvalue of the covariance of N(0, I) in random polyhedra of 1 to 4 dimensions"
-    " with up to 6 faces; two half-lines |z| > 1, not convex, as a contrast.",
-    tolerance="At most 1 plus 4 standard errors of a largest eigenvalue, √(2/draws); above 2 for the "
-    "contrast (2.53 in closed form).",
+    experiment="Largest eigenvalue of the covariance of N(0, I) in random polyhedra of 1 to 4 "
+    "dimensions with up to 6 faces; two half-lines |z| > 1, not convex, as a contrast.",
+    tolerance="At most what k standard normals have from as many draws n: (1 + √(k/n))², and 4 times "
+    "the scale of Tracy and Widom above it; more than 2 for the contrast (2.53 in closed form).",
 )
 def convex_variance(quick: bool) -> Measured:
     """Look at variances in polyhedra."""
-    rng = np.random.default_rng(7)
-    largest = max(
-        float(np.linalg.eigvalsh(np.atleast_2d(np.cov(U.T)))[-1])
-        for _, U in random_regions(40 if quick else 400, rng)
-    )
+    rng, largest, above = np.random.default_rng(7), 0.0, -math.inf
+    for _, U in random_regions(40 if quick else 400, rng):
+        variance = float(np.linalg.eigvalsh(np.atleast_2d(np.cov(U.T)))[-1])
+        largest, above = max(largest, variance), max(above, variance - largest_of_normals(*U.shape))
     z = rng.standard_normal(20_000)
     contrast = float(z[np.abs(z) > 1.0].var())
-    allowed = 1.0 + 4.0 * math.sqrt(2.0 / 4_000)
     return Measured(
-        f"Largest variance {largest:.3f} (allowed {allowed:.2f}) in polyhedra, {contrast:.2f} on two "
-        "half-lines.",
-        largest <= allowed and contrast > 2.0,
+        f"Largest variance {largest:.3f} in polyhedra, at most {above:+.3f} from what is allowed; "
+        f"{contrast:.2f} on two half-lines.",
+        above <= 0.0 and contrast > 2.0,
     )
+
+
+def largest_of_normals(n: int, k: int) -> float:
+    """Return what the largest eigenvalue of a sample covariance of N(0, I_k) hardly ever exceeds."""
+    scale = (
+        (math.sqrt(n) + math.sqrt(k)) * (1.0 / math.sqrt(n) + 1.0 / math.sqrt(k)) ** (1.0 / 3.0) / n
+    )
+    return (1.0 + math.sqrt(k / n)) ** 2 + 4.0 * scale
 
 
 @claim(

@@ -104,15 +104,15 @@ def rows(quick: bool) -> Measured:
     experiment="The same design, n = 2 000: from the default start, from the truth, from independent "
     "columns with means a standard deviation too high, and from correlations of 0.9.",
     tolerance="Estimates differ by less than 0.57 = 4·√2·0.1 standard errors anywhere, for full stops "
-    "when the Monte-Carlo error of a parameter is a tenth of its standard error; each status is "
-    "NO_GLOBAL_GUARANTEE.",
+    "when the Monte-Carlo error of a parameter is a tenth of its standard error; after "
+    "the first sweep means differed by more than 1; each status is NO_GLOBAL_GUARANTEE.",
 )
 def starts(quick: bool) -> Measured:
     """Compare where fits from different starts end."""
     truth, rule = anchored_problem()
     d, scale = DIMENSION, truth.standard_deviations
     correlated = np.outer(scale, scale) * (0.1 * np.eye(d) + 0.9)
-    worst, statuses = 0.0, set()
+    worst, nearest, statuses = 0.0, math.inf, set()
     for seed in range(2 if quick else 8):
         X = simulate(truth, rule, 2_000, seed)
         usual = full(X, rule, random_state=seed)
@@ -124,12 +124,16 @@ def starts(quick: bool) -> Measured:
         for start in others:
             other = full(X, rule, start=start, random_state=seed + 100, standard_errors=False)
             statuses.add(other.status)
+            if start is not truth:
+                gap = np.abs(other.history["trace"][0] - usual.history["trace"][0])
+                nearest = min(nearest, float((gap / usual.standard_errors.mean).max()))
             for name in ("mean", "covariance"):
                 gap = np.abs(getattr(other.gaussian, name) - getattr(usual.gaussian, name))
                 worst = max(worst, float((gap / getattr(usual.standard_errors, name)).max()))
     said = statuses == {Status.NO_GLOBAL_GUARANTEE}
     return Measured(
-        f"Largest difference {worst:.2f} standard errors; status {'always' if said else 'not always'} "
+        f"After one sweep means from bad starts are {nearest:.1f} or more standard errors off, at the "
+        f"end no parameter more than {worst:.2f}; status {'always' if said else 'not always'} "
         "NO_GLOBAL_GUARANTEE.",
-        bool(worst < SAME_PLACE and said),
+        bool(worst < SAME_PLACE and nearest > 1.0 and said),
     )
