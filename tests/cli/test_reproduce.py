@@ -15,13 +15,13 @@ def row(monkeypatch):
     """Put rows of the test's own into an empty ledger."""
     monkeypatch.setattr(registry, "CLAIMS", {})
 
-    def add(name, found, kind=Kind.CLAIM):
+    def add(name, found, kind=Kind.CLAIM, says="It is so."):
         def run(quick):
             if isinstance(found, Exception):
                 raise found
             return found
 
-        registry.CLAIMS[name] = Claim(name, "Section 9", "It is so.", "Looked.", "Any.", kind, run)
+        registry.CLAIMS[name] = Claim(name, "Section 9", says, "Looked.", "Any.", kind, run)
 
     return add
 
@@ -35,7 +35,7 @@ def test_a_row_that_holds_is_told_with_its_claim_and_figures(halfseen):
     assert "holds, " in lines[0]
     assert "proposals at μ*" in " ".join(done.output.split())
     assert lines[-1].startswith("1 row in ")
-    assert lines[-1].endswith("1 holds, none fails.")
+    assert lines[-1].endswith("1 holds; none fails.")
 
 
 def test_breaking_the_drift_fails_its_row_and_the_command(halfseen, monkeypatch):
@@ -50,7 +50,7 @@ def test_breaking_the_drift_fails_its_row_and_the_command(halfseen, monkeypatch)
     done = halfseen("reproduce", "--quick", "sample-gradient/drift", "rejection")
     assert done.exit_code == 1
     assert "FAILS" in done.output
-    assert "1 holds, 1 fails" in done.output
+    assert "1 holds; 1 fails" in done.output
 
 
 def test_a_row_that_breaks_is_a_row_that_fails_and_the_others_go_on(halfseen, row):
@@ -60,7 +60,7 @@ def test_a_row_that_breaks_is_a_row_that_fails_and_the_others_go_on(halfseen, ro
     done = halfseen("reproduce")
     assert done.exit_code == 1
     assert "stopped by ZeroDivisionError: nothing to divide by" in done.output
-    assert "1 holds, 1 holds as corrected, 1 fails" in done.output
+    assert "1 holds; 1 holds as corrected; 1 fails" in done.output
     assert halfseen("reproduce", "two").exit_code == 0
 
 
@@ -77,11 +77,12 @@ def test_json_has_every_part_of_a_row(halfseen, row):
 
 def test_the_page_escapes_shows_its_figures_and_links_its_rows(halfseen, row):
     curve = Curve([1.0, 2.0], {"a": [3.0, 4.0]}, "n", "error", {"n": [3.0, 3.0]})
-    row("one/holds", Measured("a|b <script> *x* $y$", True, curve))
+    row("one/holds", Measured("a|b <script> *x* $y$", True, curve), says="If a|b, then. It is so.")
     done = halfseen("reproduce", "--page", "paper.md")
     assert done.exit_code == 0, done.output
     text = Path("paper.md").read_text(encoding="utf-8")
-    assert "a\\|b \\<script> \\*x\\* \\$y\\$" in text
+    assert "a|b \\<script> \\*x\\* \\$y\\$" in text
+    assert "| If a\\|b, then | holds |" in text
     assert "[one/holds](#row-one-holds)" in text
     assert "(row-one-holds)=" in text
     assert "](figures/paper-one-holds.png)" in text

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -59,3 +61,11 @@ def test_bad_tables_get_a_sentence(X, sentence):
 def test_wrong_number_of_names():
     with pytest.raises(hs.InputError, match="names must be 2"):
         hs.fit(np.ones((3, 2)), names=["a"])
+
+
+@pytest.mark.parametrize("path", ["wine.csv", Path("wine.csv")])
+def test_the_name_of_a_file_is_not_a_table(path):
+    with pytest.raises(hs.InputError, match=r"got the name of a file. Try read_csv\('wine.csv'\)"):
+        read_table(path)
+    with pytest.raises(hs.InputError, match="name of a file"):
+        hs.fit(path, hs.DetectionLimits(lower=0.0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -28,6 +29,10 @@ def read_table(X: Any, given: Sequence[str] | None = None, fewest_rows: int = 2)
     if isinstance(X, Table):
         return X
     _refuse_intervals(X)
+    if isinstance(X, str | os.PathLike):
+        raise InputError(
+            f"the data must be a table; got the name of a file. Try read_csv({str(X)!r})."
+        )
     array, names = _array_of(X)
     if array.ndim != 2:
         hint = "; reshape a single column with X.reshape(-1, 1)" if array.ndim == 1 else ""

@@ -38,7 +38,7 @@ that were found there.
 
 
 def verdicts(entries: Sequence[Entry]) -> str:
-    """Count verdicts in a phrase: "20 hold, 1 holds as corrected, none fails"."""
+    """Count verdicts in a phrase: "20 hold; 1 holds as corrected; none fails"."""
     counts = Counter(entry.verdict for entry in entries)
     failed = counts.pop(FAILS, 0)
     parts = [
@@ -46,7 +46,7 @@ def verdicts(entries: Sequence[Entry]) -> str:
         for word, count in counts.items()
     ]
     parts.append("none fails" if failed == 0 else f"{failed} {'fails' if failed == 1 else 'fail'}")
-    return ", ".join(parts)
+    return "; ".join(parts)
 
 
 def figure_name(entry: Entry) -> str:
@@ -68,16 +68,18 @@ def render_page(
         "# The paper, checked",
         "",
         INTRODUCTION,
-        f"Made by `{command}`, {stamp}: {len(entries)} rows in {seconds / 60:.0f} minutes; "
+        f"Made by `{command}`, {stamp}. {len(entries)} rows in {seconds / 60:.0f} minutes: "
         f"{verdicts(entries)}. `halfseen reproduce --quick` repeats it in three minutes, "
         "`halfseen reproduce theorem-1.2` a part of it.",
         "",
-        "| row | the claim | measured | verdict | seconds |",
-        "|---|---|---|---|---|",
+        "| row | the claim | verdict | seconds |",
+        "|---|---|---|---|",
     ]
     for entry in entries:
         link = f"[{entry.claim.name}](#{anchor(entry.claim.name)})"
-        cells = (link, entry.claim.says, entry.measured, entry.verdict, f"{entry.seconds:.0f}")
+        # Its first sentence; the whole is below.
+        claim = entry.claim.says.split(". ")[0].rstrip(".")
+        cells = (link, claim, entry.verdict, f"{entry.seconds:.0f}")
         lines.append("| " + " | ".join(_cell(text) for text in cells) + " |")
     for group in dict.fromkeys(entry.claim.name.split("/")[0] for entry in entries):
         lines += ["", f"## {TITLES.get(group, group)}"]
