@@ -51,7 +51,7 @@ def look_at_mechanism(
         if _limits_only_where_hidden(reading, j):
             text = (
                 "Limits are given only where values are hidden. A seen value needs the limit it was "
-                "compared with too, or correlations come out wrong."
+                "compared with too, or pairwise and truncation get correlations wrong."
             )
             marks.append(Mark("limits only where hidden", name, "problem", None, text))
     piled = {mark.column for mark in marks if mark.kind in PILED}

@@ -21,8 +21,8 @@ class DetectionLimits(ColumnwiseMissingness):
     lower, upper : None, number, array-like of shape (d,) or of shape (n, d), dict, Series or DataFrame
         The limits: the same everywhere, one for each column, or one for each cell. NaN means that
         there is no limit. Where they have names, they are matched with the columns of the data by
-        name; a dict may leave columns out. Limits by cell are needed for seen cells too: what a value
-        was compared with matters also when it passed.
+        name; a dict may leave columns out. ``pairwise`` and ``truncation`` need limits by cell for
+        seen cells too: to them it matters what a value was compared with, also when it passed.
 
     Notes
     -----

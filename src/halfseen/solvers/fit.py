@@ -94,7 +94,13 @@ def fit(
         such as "boxcox(0.3)", or "none"; one for all, one for each, or by name in a dict. Powers that
         are not given are learned from values and holes. Limits and rules are stated in original units.
     **options
-        Further arguments of the method's own function in ``halfseen.solvers``.
+        Further arguments of the method's own function in ``halfseen.solvers``. Those of ``full`` that
+        are wanted most:
+
+        - ``missing_at_random=``: mask of cells that the rule did not hide; they are simply missing.
+        - ``correlation=``: the correlations, where they are known and the scales are not.
+        - ``mean=``: the mean, where it is known.
+        - ``start=``: a Gaussian to start from, in place of the usual starts.
 
     Returns
     -------

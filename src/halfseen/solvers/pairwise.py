@@ -26,7 +26,8 @@ def pairwise(
     Each column is a censored one-dimensional problem; each pair then has one correlation, from the
     values where both are seen and the 2×2 table of seen and hidden elsewhere. It is a likelihood of
     coarsened data, and costs no more than ``truncation``. It believes that a hidden cell was hidden
-    by the rule; use ``truncation`` where cells are missing for other reasons too.
+    by the rule; use ``truncation`` where cells are also missing completely at random and nobody can
+    tell which, or ``full`` with ``missing_at_random=``.
 
     Parameters
     ----------

@@ -124,8 +124,9 @@ def _warn_of_habits(
         if only.any():
             names = [moments.names[i] for i in np.flatnonzero(only)]
             warn(
-                f"limits are given only where values are hidden, in column {name_some(names)}. A "
-                "seen value needs the limit it was compared with too, or correlations come out wrong."
+                f"limits are given only where values are hidden, in column {name_some(names)}. "
+                "pairwise and truncation need the limit that a seen value was compared with too, or "
+                "they come out wrong; full does not."
             )
         return
     piled = []

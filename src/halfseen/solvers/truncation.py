@@ -33,7 +33,8 @@ def truncation(
     Each column is a one-dimensional truncated problem and each pair a two-dimensional one, as in
     Algorithm 1 of the paper; both are convex and solved by Newton's method, with exact moments in
     place of sampled ones. Hidden cells are not used, so the answer stays right when some of them
-    are missing for reasons that the rule does not state.
+    are missing completely at random, for reasons that have nothing to do with any value. Where they
+    are missing for other reasons, use ``full`` with ``missing_at_random=``.
 
     Parameters
     ----------

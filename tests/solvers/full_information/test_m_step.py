@@ -152,12 +152,29 @@ def test_stretched_steps(d):
     size = d + d * (d + 1) // 2
     steps = rng.normal(size=(3, size))
     gain = rng.normal(size=(2 * d, 2 * d))
-    out = MStep(Diagonal()).stretched(steps, gain)
+    out = MStep(Diagonal()).stretched(steps, gain, np.eye(d))
     moves = MStep(Diagonal()).basis(np.eye(d)).any(axis=1)
     assert moves.sum() == 2 * d
     np.testing.assert_allclose(out[:, moves], steps[:, moves] @ gain.T, atol=1e-12)
     assert (out[:, ~moves] == 0.0).all()
-    np.testing.assert_allclose(MStep(Free()).stretched(steps[0], np.eye(size)), steps[0])
+    np.testing.assert_allclose(MStep(Free()).stretched(steps[0], np.eye(size), np.eye(d)), steps[0])
+
+
+def test_stretched_steps_of_a_known_correlation_follow_the_tangent():
+    R = np.array([[1.0, 0.4, -0.2], [0.4, 1.0, 0.5], [-0.2, 0.5, 1.0]])
+    step = MStep(KnownCorrelation(R))
+    scale = np.array([0.7, 1.0, 1.4])
+    covariance = R * np.outer(scale, scale)
+    # Means move by a and logarithms of scales by b; a gain of 3 moves all by three times that.
+    a, b = 1e-4 * np.array([1.0, -2.0, 0.5]), 1e-4 * np.array([2.0, 1.0, -1.0])
+    there, further = (R * np.outer(scale * np.exp(k * b), scale * np.exp(k * b)) for k in (1, 3))
+    now = pack(np.zeros(3), covariance)
+    out = now + step.stretched(pack(a, there) - now, 3.0 * np.eye(6), covariance)
+    # The tangent leaves the curve by the square of the way.
+    np.testing.assert_allclose(out, pack(3.0 * a, further), atol=5e-7)
+    mean, back = step.admit(*unpack(out, 3))
+    np.testing.assert_allclose(back / np.sqrt(np.outer(np.diag(back), np.diag(back))), R)
+    np.testing.assert_allclose(pack(mean, back), pack(3.0 * a, further), atol=5e-7)
 
 
 # Regularised structures -----------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from halfseen.solvers.full_information.pair_information import pair_errors
 from halfseen.solvers.full_information.problem import Problem
 from halfseen.solvers.full_information.starts import other_starts
 from halfseen.solvers.full_information.stochastic_em import (
+    ALLOWED_MOVE,
     State,
     StochasticEM,
     complete_errors,
@@ -49,9 +50,6 @@ CHAIN_GAP = 1.0
 HARDLY_KNOWN = 0.97
 # Columns with a correlation beyond this are told apart by rounding alone.
 AS_GOOD_AS_EQUAL = 1.0 - 1e-5
-# How far parameters may have moved since the information was estimated, in standard errors (root mean
-# square).
-ALLOWED_MOVE = 0.25
 # Standard errors so many times those of complete data are named.
 MUCH_LARGER = 4.0
 
@@ -299,14 +297,7 @@ def _notes(
         hardly = uncertainty.missing > HARDLY_KNOWN
         ratio = errors / complete
         if hardly.any():
-            order = np.argsort(-ratio, kind="stable")
-            worst = [f"{names[k]} ({ratio[k]:.0f} times)" for k in order if ratio[k] > MUCH_LARGER]
-            text = (
-                f"{int(hardly.sum())} of {hardly.size} directions among the parameters have lost more "
-                f"than {HARDLY_KNOWN:.0%} of their information to the holes. Standard errors much "
-                f"larger than those of complete data: {name_some(worst, 5) if worst else 'none'}."
-            )
-            notes.append(Note(Status.WEAKLY_IDENTIFIED, text))
+            notes.append(_weak_note(int(hardly.sum()), hardly.size, names, ratio))
     if _as_good_as_singular(last.covariance):
         notes.append(_singular_note(problem, last.covariance))
     if len(chains) == 2:
@@ -325,6 +316,27 @@ def _notes(
         )
         notes.append(Note(Status.NOT_CONVERGED, text))
     return notes
+
+
+def _weak_note(hardly: int, directions: int, names: list[str], ratio: Floats) -> Note:
+    """Say how many directions are hardly known, and which standard errors show it.
+
+    ``ratio`` are standard errors next to those of complete data.
+    """
+    order = np.argsort(-ratio, kind="stable")
+    worst = [f"{names[k]} ({ratio[k]:.0f} times)" for k in order if ratio[k] > MUCH_LARGER]
+    text = (
+        f"{hardly} of {directions} directions among the parameters have lost more than "
+        f"{HARDLY_KNOWN:.0%} of their information to the holes. "
+    )
+    if worst:
+        text += f"Standard errors much larger than those of complete data: {name_some(worst, 5)}."
+    else:
+        text += (
+            "It is combinations of parameters that are hardly known; the standard error of one by "
+            f"itself is at most {ratio[order[0]]:.1f} times that of complete data ({names[order[0]]})."
+        )
+    return Note(Status.WEAKLY_IDENTIFIED, text)
 
 
 def parameter_names(names: tuple[str, ...]) -> list[str]:

@@ -35,7 +35,7 @@ class CovarianceStructure(Protocol):
     name: ClassVar[str]
     # Whether its estimate is pulled towards something, so that the information does not describe it.
     regularised: ClassVar[bool]
-    # Whether its covariances form a linear space, in which steps can be stretched.
+    # Whether its covariances form a linear space, which a stretched step does not leave.
     linear: ClassVar[bool]
 
     def solve(self, S: Floats, rows: int) -> Floats:
@@ -313,14 +313,16 @@ class MStep:
         out[d:, of_mean.shape[1] :] = of_covariance
         return out
 
-    def stretched(self, steps: Floats, gain: Floats) -> Floats:
+    def stretched(self, steps: Floats, gain: Floats, covariance: Floats) -> Floats:
         """Return steps of (μ, Σ_ij for i >= j), in the last axis, stretched by a gain.
 
-        Only for structures that are linear: their basis picks the entries that move.
+        They set out from ``covariance``. Where its structure is not linear they follow the tangent
+        there, and ``admit`` leads back.
         """
-        d = int(np.sqrt(2.0 * steps.shape[-1] + 2.25) - 1.5)
-        basis = self.basis(np.eye(d))
-        return np.asarray(steps @ basis @ gain.T @ basis.T)
+        basis = self.basis(covariance)
+        # The basis of a linear structure picks the entries that move.
+        free = basis if self.structure.linear else np.linalg.pinv(basis).T
+        return np.asarray(steps @ free @ gain.T @ basis.T)
 
     def count(self, d: int) -> int:
         """Return how many parameters are free."""

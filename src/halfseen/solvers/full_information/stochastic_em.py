@@ -7,8 +7,8 @@ stretched by I_seen⁻¹ I_complete, which is Newton's method; it ends when a st
 standard errors. *Averaging*: the stretched steps of all further sweeps are averaged, which takes
 the Monte-Carlo noise out at the best rate there is (Polyak), until little of it is left.
 
-Where there are too many parameters for the information, or the covariances are no linear space,
-there is no climbing, and plain steps are averaged.
+Where there are too many parameters for the information, or it is not asked for, or the estimate is
+pulled towards something, there is no climbing, and plain steps are averaged.
 """
 
 from __future__ import annotations
@@ -61,6 +61,10 @@ NOISE_RATIO = 2.0
 SHORTER, LONG = 0.8, 0.5
 # A longer step than this changes the information enough to estimate it again.
 NEW_INFORMATION = 1.0
+# How far parameters may have moved since the information was estimated, in standard errors (root mean
+# square), for standard errors, and for steps on a curved ridge: with the gain of where they began, each
+# leads further off the ridge than the one before.
+ALLOWED_MOVE = 0.25
 # One step changes no variance, in any direction, by more than this factor; it is halved until that
 # holds.
 LARGEST_CHANGE, MOST_HALVINGS = 3.0, 30
@@ -189,7 +193,7 @@ class StochasticEM:
             return pack(*best)
         now = pack(state.mean, state.covariance)
         gain = self._gain(state, state.information.gain)
-        return now + self.m_step.stretched(pack(*best) - now, gain)
+        return now + self.m_step.stretched(pack(*best) - now, gain, state.covariance)
 
     def _look(self, state: State) -> None:
         """See whether the start is forgotten; if it is, go on to the next phase."""
@@ -218,12 +222,12 @@ class StochasticEM:
         errors = self.standard_errors(state)
         steps = np.array(state.recent) - now
         left, left_noise = _mean_and_noise(
-            self.m_step.stretched(steps, state.information.reach) / errors
+            self.m_step.stretched(steps, state.information.reach, state.covariance) / errors
         )
         if left_noise > climb.noise and count < MOST_CLIMB_SWEEPS:
             return
         gain = self._gain(state, state.information.gain)
-        step, noise = _mean_and_noise(self.m_step.stretched(steps, gain) / errors)
+        step, noise = _mean_and_noise(self.m_step.stretched(steps, gain, state.covariance) / errors)
         length = root_mean_square(step)
         state.recent.clear()
         state.climbs += 1
@@ -234,7 +238,8 @@ class StochasticEM:
         kept = 0.0 if length <= noise else 1.0 - (noise / length) ** 2
         kept *= min(1.0, LONGEST_STEP / length) if length > 0.0 else 0.0
         self._move(state, now + kept * errors * step)
-        if length > NEW_INFORMATION:
+        stale = climb is HARD and state.moved(state.mean, state.covariance) > ALLOWED_MOVE
+        if length > NEW_INFORMATION or stale:
             state.information = self._information(state)
         arrived = np.abs(left).max() < max(climb.small, NOISE_RATIO * left_noise)
         if arrived or state.climbs >= MOST_CLIMBS:
@@ -249,6 +254,8 @@ class StochasticEM:
         L = np.linalg.cholesky(state.covariance)
         for _ in range(MOST_HALVINGS):
             mean, covariance = unpack(parameters, state.mean.size)
+            if not self.m_step.structure.linear:
+                covariance = self.m_step.admit(mean, covariance)[1]
             ratio = np.linalg.eigvalsh(np.linalg.solve(L, np.linalg.solve(L, covariance).T))
             if LARGEST_CHANGE * ratio[0] > 1.0 and ratio[-1] < LARGEST_CHANGE:
                 state.mean, state.covariance = mean, covariance
@@ -270,8 +277,7 @@ class StochasticEM:
 
     def _can_climb(self, state: State) -> bool:
         """Whether the information is to be estimated, and steps can be stretched by it."""
-        structure = self.m_step.structure
-        if not self.with_information or structure.regularised or not structure.linear:
+        if not self.with_information or self.m_step.structure.regularised:
             return False
         return 0 < self.m_step.count(state.mean.size) <= MOST_PARAMETERS
 
