@@ -62,7 +62,10 @@ def missing_descent(quick: bool) -> Iterator[Row]:
         bool(fit <= 1.5 * complete),
     )
     yield Row(
-        "available cases, the same data", f"{available:.2f}", "above 1.0", bool(available > 1.0)
+        "error of available cases, the same data",
+        f"{available:.2f}",
+        "above 1.0",
+        bool(available > 1.0),
     )
     for time_, steps in ((1.0, 50), (3.0, 150), (10.0, 500), (20.0, 1000)):
         sampler = ProjectedLangevin(steps=steps)

@@ -203,8 +203,9 @@ print(f"truth {truth.correlation[0, 1]:.2f}")
 # carry it all, as in :ref:`the auction <sphx_glr_auto_examples_plot_04_auction.py>`, and
 # answers should not be believed to the digit.
 #
-# Even here the intervals are a little narrow: in 200 tables like this one, those of the two
-# wages held the truth in 92 and 93 of 100, that of the correlation in 92.
+# The intervals say how little is left: in 200 tables like this one, 95 % intervals of the two
+# wages and of the correlation held the truth as often as they should
+# (``make bench BENCH=coverage_of_the_roy_model``).
 #
 # If people choose for more than the wage, the rule is wrong, and so is the answer. Where the
 # other reason is a column, such as the distance to the sea, :class:`halfseen.LinearThreshold`

@@ -8,6 +8,7 @@ from scipy.special import ndtri
 from halfseen.ledger import convexity
 from halfseen.ledger.registry import CLAIMS, check_claim
 from halfseen.samplers import gibbs
+from tests.ledger.broken import shrink_gibbs
 
 DESIGNS = convexity.designs()
 CHOSEN = ("the larger of two, ρ = 0.9", "an anchor, κ = 100", "an anchor, ρ = −0.9, κ = 535")
@@ -119,6 +120,11 @@ def test_hidden_values_that_vary_too_much_fail(monkeypatch):
         return log_mass, mean, 1.1 * variance
 
     monkeypatch.setattr(convexity, "half_line", wider)
+    assert not _run("strong-convexity").holds
+
+
+def test_draws_that_vary_too_little_fail(monkeypatch):
+    shrink_gibbs(monkeypatch)
     assert not _run("strong-convexity").holds
 
 

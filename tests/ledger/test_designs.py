@@ -54,3 +54,59 @@ def test_exact_draws_and_their_mass(rng):
 def test_legendre_nodes_integrate_polynomials():
     x, w = designs.legendre_nodes(-1.0, 3.0, 4)
     assert w @ x**7 == pytest.approx((3.0**8 - 1.0) / 8.0)
+
+
+def test_constants_without_a_limit_are_the_textbook_ones():
+    # Complete data: Var μ̂ = 1, Var σ̂² = 2, Var Σ̂₁₂ = 1 + ρ².
+    alpha, mean, variance, cross = designs.constants(0.4, -8.0)
+    assert (alpha, mean, variance) == pytest.approx((1.0, 1.0, math.sqrt(2)), abs=1e-6)
+    assert cross == pytest.approx(math.sqrt(1.16), abs=1e-6)
+
+
+def test_constants_of_a_half_line_by_adaptive_quadrature():
+    law = stats.truncnorm(designs.LIMIT, np.inf)
+    moments = [law.moment(k) for k in range(1, 5)]
+    information = np.array(
+        [
+            [moments[1] - moments[0] ** 2, -(moments[2] - moments[0] * moments[1]) / 2],
+            [0.0, (moments[3] - moments[1] ** 2) / 4],
+        ]
+    )
+    information[1, 0] = information[0, 1]
+    ref = np.sqrt(np.diag(np.linalg.inv(information)))
+    alpha, mean, variance, _ = designs.constants(0.4, designs.LIMIT)
+    assert (mean, variance) == pytest.approx(ref, rel=1e-6)
+    mass = stats.multivariate_normal([0, 0], [[1, 0.4], [0.4, 1]]).cdf([-designs.LIMIT] * 2)
+    assert alpha == pytest.approx(mass, abs=1e-6)
+
+
+def test_chances_that_are_one_above_the_limit_are_that_limit():
+    def step(x):
+        return np.asarray(x >= designs.LIMIT, dtype=float)
+
+    ref = designs.constants(0.4, designs.LIMIT)
+    # Nodes do not know of the step: it is placed to within a node, a part of 1/NODES of the interval.
+    comp = designs.constants(0.4, -9.0, step)
+    assert comp == pytest.approx(ref, rel=0.1)
+
+
+def test_errors_of_a_design_fall_with_rows_and_chances():
+    truth = designs.equicorrelated(3, 0.4)
+    mean, own, cross = designs.Design(truth, 1_000).errors()
+    assert cross.shape == (3,)
+    fewer = designs.Design(truth, 4_000, p=0.25)
+    # A quarter of the values in four times the rows: as many values, a quarter of the pairs.
+    assert fewer.errors()[:2] == pytest.approx((mean, own))
+    assert fewer.errors()[2] == pytest.approx(2.0 * cross)
+    size = math.sqrt(3 * own**2 + 2 * (cross**2).sum())
+    assert designs.Design(truth, 1_000).sizes() == pytest.approx((mean, size))
+
+
+def test_ratios_of_complete_data_are_one(rng):
+    # Below −8 nothing is hidden, and the solver's answer is the moments of the table.
+    truth, n = designs.equicorrelated(2, 0.4), 500
+    rule = hs.SelfCensoring([hs.at_least(-8.0)] * 2)
+    found = [hs.solvers.truncation(hs.simulate(truth, rule, n, k), rule) for k in range(200)]
+    for ratio in designs.Design(truth, n, -8.0).ratios(found):
+        # 200 tables of two or three independent errors: 4 standard errors are below 4/√(2·200·2).
+        assert math.sqrt((ratio**2).mean()) == pytest.approx(1.0, abs=0.15)

@@ -2,10 +2,12 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 
 import halfseen as hs
 from halfseen.ledger import initialize as ledger
 from halfseen.ledger.registry import CLAIMS, check_claim
+from tests.ledger.broken import ignore_blocks
 
 TRUTHS = ledger.truths()
 
@@ -48,7 +50,19 @@ def test_a_block_that_is_hardly_ever_seen_is_left_out():
     assert ledger.start_from(truth, ledger.half_lines(truth, 0.1), 1.0, 2_000, 0) is None
 
 
-@pytest.mark.parametrize("name", ["distance", "alpha"])
+def test_block_of_two_matches_draws(rng):
+    block = ledger.block_of_two(0.3)
+    y = rng.multivariate_normal([0.0, 0.0], [[1.0, 0.8], [0.8, 1.0]], size=200_000)
+    both = y[(y > ndtri(0.7)).all(axis=1)]
+    # Four standard errors of a share, of a mean and of a variance (kurtosis below 9).
+    assert len(both) / len(y) == pytest.approx(block.alpha, abs=4 * math.sqrt(0.25 / len(y)))
+    error = math.sqrt(block.variance / len(both))
+    assert both[:, 0].mean() == pytest.approx(block.mean, abs=4 * error)
+    relative = 4 * math.sqrt(8.0 / len(both))
+    assert both[:, 1].var() == pytest.approx(block.variance, rel=relative)
+
+
+@pytest.mark.parametrize("name", ["distance", "alpha", "rows"])
 def test_rows_hold(name):
     entry = _run(name)
     assert entry.holds, entry.measured
@@ -61,3 +75,19 @@ def test_a_start_twice_as_far_fails(name, monkeypatch):
     centre = TRUTHS["I"].mean
     monkeypatch.setattr(ledger, "initialize", lambda X, beta: 2.0 * true(X, beta) - centre)
     assert not _run(name).holds
+
+
+def test_columns_by_themselves_do_not_settle(monkeypatch):
+    ignore_blocks(monkeypatch, ledger)
+    entry = _run("rows")
+    assert not entry.holds
+    assert "Exponent" in entry.measured
+
+
+def test_a_third_of_the_rows_is_noticed(monkeypatch):
+    true = ledger.initialize
+    # Distances are √3 too large; 4 standard errors of 25 tables are about 0.5.
+    monkeypatch.setattr(
+        ledger, "initialize", lambda X, beta=None: true(np.asarray(X)[: len(X) // 3], beta)
+    )
+    assert not _run("rows").holds

@@ -10,8 +10,8 @@ from scipy import integrate, stats
 from halfseen.ledger import langevin
 from halfseen.ledger.designs import exact_draws
 from halfseen.ledger.registry import CLAIMS, check_claim
-from halfseen.samplers import ProjectedLangevin
-from tests.ledger.broken import multiply_drift
+from halfseen.samplers import Region
+from tests.ledger.broken import multiply_drift, one_step, printed_drift
 
 
 def _run(name):
@@ -43,6 +43,39 @@ def test_wedge_mean_matches_rejection(rng):
     assert (np.abs(u.mean(axis=0) - langevin.wedge_mean()) < 4.0 * error).all()
 
 
+@pytest.mark.parametrize("wall", [-1.0, 0.3, 3.0])
+def test_half_line_limit_by_quadrature(wall):
+    pushed = wall - langevin.OVERSHOOT * math.sqrt(0.04)
+    ref = integrate.quad(lambda z: max(z, wall) * stats.norm.pdf(z), pushed, 12.0, points=[wall])[0]
+    comp = langevin.half_line_limit(wall, 0.04)
+    assert comp == pytest.approx(ref / stats.norm.sf(pushed), rel=1e-9)
+
+
+def test_projection_on_the_wedge_is_the_nearest_point(rng):
+    points = rng.normal(0.0, 2.0, size=(300, 2))
+    comp = langevin.on_the_wedge(points)
+    assert (comp @ langevin.WEDGE.A.T <= 1e-12).all()
+    # A fine grid along both edges, and the point itself where it lies inside.
+    edge = np.linspace(0.0, 12.0, 4_001)
+    walls = np.vstack([np.column_stack([0.0 * edge, edge]), np.column_stack([edge, 0.5 * edge])])
+    for point, found in zip(points, comp, strict=True):
+        inside = (langevin.WEDGE.A @ point <= 0.0).all()
+        ref = 0.0 if inside else np.linalg.norm(walls - point, axis=1).min()
+        assert np.linalg.norm(found - point) == pytest.approx(ref, abs=1e-4)
+
+
+def test_wedge_limit_without_steps_is_the_truncated_mean():
+    np.testing.assert_allclose(langevin.wedge_limit(0.0), langevin.wedge_mean(), rtol=1e-9)
+
+
+def test_wedge_limit_by_draws(rng):
+    push = langevin.OVERSHOOT * math.sqrt(0.1)
+    region = Region(langevin.WEDGE.mean, langevin.WEDGE.A, np.full(2, push))
+    u = langevin.on_the_wedge(exact_draws(region, 100_000, rng)[0])
+    error = u.std(axis=0) / math.sqrt(len(u))
+    assert (np.abs(u.mean(axis=0) - langevin.wedge_limit(0.1)) < 4.0 * error).all()
+
+
 def test_tail_quantiles():
     ref = stats.truncnorm(0.5, math.inf, -0.5).ppf((np.arange(9) + 0.5) / 9)
     np.testing.assert_allclose(langevin.tail_quantiles(9), ref, rtol=1e-9)
@@ -60,19 +93,14 @@ def test_kolmogorov_counts_an_atom_once():
     assert langevin.kolmogorov(levels) == pytest.approx(0.5, abs=0.01)
 
 
-@pytest.mark.parametrize("name", ["drift", "target"])
+@pytest.mark.parametrize("name", ["drift", "target", "langevin-step-size"])
 def test_rows_hold(name):
     entry = _run(name)
     assert entry.holds, entry.measured
 
 
 def test_the_printed_drift_as_our_default_fails(monkeypatch):
-    true = ProjectedLangevin.__init__
-
-    def printed(self, *arguments, drift=1.0, **options):
-        true(self, *arguments, drift=drift, **options)
-
-    monkeypatch.setattr(ProjectedLangevin, "__init__", printed)
+    printed_drift(monkeypatch)
     entry = _run("drift")
     assert not entry.holds
     # Not because the row broke down: it measures the wrong mean.
@@ -89,3 +117,8 @@ def test_a_slow_chain_fails(monkeypatch):
     entry = _run("langevin-steps")
     assert not entry.holds
     assert "floor" in entry.measured
+
+
+def test_a_limit_that_is_not_at_the_walls_fails(monkeypatch):
+    one_step(monkeypatch)
+    assert not _run("langevin-step-size").holds

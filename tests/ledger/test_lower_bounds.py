@@ -124,3 +124,39 @@ def test_a_coupling_that_shows_what_it_moves_is_noticed(monkeypatch):
     monkeypatch.setattr(lb, "mended_branches", lb.printed_branches)
     monkeypatch.setattr(lb.couple, "__defaults__", (lb.printed_branches,))
     assert not check_claim(CLAIMS["lower-bounds/coupling"], quick=True).holds
+
+
+def test_an_oracle_in_the_place_of_full_is_noticed(monkeypatch):
+    true, last = lb.simulate, []
+
+    def remember(truth, *args, **options):
+        last[:] = [truth]
+        return true(truth, *args, **options)
+
+    class Oracle:
+        @property
+        def gaussian(self):
+            return last[0]
+
+    monkeypatch.setattr(lb, "simulate", remember)
+    monkeypatch.setattr(lb, "full", lambda *args, **options: Oracle())
+    entry = check_claim(CLAIMS["lower-bounds/separation"], quick=True)
+    assert not entry.holds
+    assert "full in 22 of 22" in entry.measured
+
+
+@pytest.mark.parametrize("apart", lb.READINGS.values())
+def test_the_bound_is_what_no_branch_takes(apart):
+    pair, rng, n = lb.Pair(0.02 * apart, 4e-4), np.random.default_rng(4), 400_000
+    first, second = lb.mended_branches(pair, pair.gaussian(False).sample(n, rng))
+    left = 1.0 - (first | second).mean()
+    # The bound is of first order in ε: it is met to a part ε of itself.
+    assert left <= lb.bound(pair) + 4 * math.sqrt(left / n)
+    assert left >= 0.8 * lb.bound(pair)
+
+
+def test_on_the_line_the_density_of_q_is_the_larger_in_printed_branches():
+    # λ = 0: (x, −x) has w = √2 x, and moving x by s leaves w = √2 x + s/√2, nearer to 0.
+    s = 0.1
+    x = np.linspace(-3.0, -s, 200)
+    assert (stats.norm.pdf(lb.ROOT2 * x + s / lb.ROOT2) > stats.norm.pdf(lb.ROOT2 * x)).all()

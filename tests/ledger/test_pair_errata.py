@@ -1,6 +1,7 @@
 """The traps of Algorithm 1: the profile likelihood against quadrature, and rows that can fail."""
 
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from scipy.integrate import quad
 
 import halfseen as hs
 from halfseen.ledger import pair_errata
+from halfseen.ledger.designs import equicorrelated
 from halfseen.ledger.registry import CLAIMS, check_claim
 from halfseen.solvers.result import Status
 
@@ -50,3 +52,51 @@ def test_a_projection_that_makes_matters_worse_is_noticed(monkeypatch):
     entry = check_claim(CLAIMS["theorem-1.2/positive-definite"], quick=True)
     assert not entry.holds
     assert "negative eigenvalue" in entry.measured
+
+
+def test_a_projection_that_also_shrinks_is_noticed(monkeypatch):
+    module = sys.modules["halfseen.solvers.truncation"]
+    right = module.assemble
+
+    def shrunk(deviations, rho, floor):
+        covariance, before, projected = right(deviations, rho, floor)
+        if projected:
+            own = np.diag(np.diag(covariance))
+            covariance = 0.9 * covariance + 0.1 * own
+        return covariance, before, projected
+
+    monkeypatch.setattr(module, "assemble", shrunk)
+    entry = check_claim(CLAIMS["theorem-1.2/positive-definite"], quick=True)
+    assert not entry.holds
+    assert "negative eigenvalue" in entry.measured
+
+
+def test_limits_that_stay_are_not_steeper(monkeypatch):
+    # Values are thinned instead, to the same α: what is seen keeps its shape.
+    true = pair_errata.half_line
+    monkeypatch.setattr(pair_errata, "half_line", lambda d, limit: true(d))
+    entry = check_claim(CLAIMS["theorem-1.2/share-limits"], quick=True)
+    assert not entry.holds
+    assert "by the information" in entry.measured
+
+
+def test_a_pair_that_no_third_column_chooses_is_not_off(monkeypatch):
+    # The same chances by independent coins: self-censoring, which the reduction solves.
+    true, coin = pair_errata.simulate, hs.Probability(pair_errata.chance_below)
+
+    def coins(truth, rule, n, seed):
+        if isinstance(rule, hs.LinearThreshold):
+            rule = hs.SelfCensoring([coin, coin, hs.missingness.everything])
+        return true(truth, rule, n, seed)
+
+    monkeypatch.setattr(pair_errata, "simulate", coins)
+    entry = check_claim(CLAIMS["theorem-1.2/reduction"], quick=True)
+    assert not entry.holds
+    assert "threshold" in entry.measured
+
+
+def test_chances_given_one_column_are_those_of_simulated_rows(rng):
+    Y = equicorrelated(2, pair_errata.STRONG).sample(400_000, rng)
+    near = np.abs(Y[:, 0] - 0.8) < 0.02
+    share = (Y[near, 1] <= pair_errata.THIRD).mean()
+    assert abs(share - pair_errata.chance_below(np.array([0.8]))[0]) <= 2 / math.sqrt(near.sum())

@@ -2,19 +2,19 @@
 
 import pytest
 
-from halfseen.ledger import pair_lemmas
+from halfseen.ledger import designs
 from halfseen.ledger.registry import CLAIMS, check_claim
 
 
 @pytest.mark.parametrize("lemma", ["lemma-mean", "lemma-covariance"])
 def test_an_estimate_twice_as_far_off_is_noticed(lemma, monkeypatch):
-    true = pair_lemmas.constants
+    true = designs.constants
 
-    def halved(rho, limit):
-        alpha, *errors = true(rho, limit)
+    def halved(*place):
+        alpha, *errors = true(*place)
         return alpha, *(0.5 * c for c in errors)
 
-    monkeypatch.setattr(pair_lemmas, "constants", halved)
+    monkeypatch.setattr(designs, "constants", halved)
     entry = check_claim(CLAIMS[f"{lemma}/constant"], quick=True)
     assert not entry.holds
     # Not because the row broke down: it is the constant that is off.

@@ -2,13 +2,14 @@
 
 import math
 
+import numpy as np
 import pytest
 from scipy import stats
 
 from halfseen.ledger import sample_gradient as ledger
 from halfseen.ledger.registry import CLAIMS, check_claim
 from halfseen.samplers import projected_langevin
-from tests.ledger.broken import multiply_drift
+from tests.ledger.broken import multiply_drift, one_step, printed_drift
 
 
 def _run(name):
@@ -37,6 +38,7 @@ def test_moments_of_exact_gradients_are_near(one_case):
     found = ledger.moments(case, 0.02, 300, 1)
     assert found.bias <= found.wall_bound + 4.0 * found.bias_error
     assert found.wall_bound < found.bias_bound
+    assert abs(found.length) <= found.wall_bound + 4.0 * found.length_error
     assert abs(found.excess) <= found.excess_bound + 4.0 * found.excess_error
 
 
@@ -57,3 +59,18 @@ def test_gradients_from_the_edge_of_a_ball_fail(one_case, monkeypatch):
 
     monkeypatch.setattr(projected_langevin, "langevin_chain", far)
     assert not _run("second-moment").holds
+
+
+@pytest.mark.parametrize("break_chain", [one_step, printed_drift])
+def test_second_moments_of_wrong_chains_fail(one_case, monkeypatch, break_chain):
+    break_chain(monkeypatch)
+    assert not _run("second-moment").holds
+
+
+def test_some_cases_see_more_than_anchors():
+    cases = ledger.cases()
+    seen = {name: int((~np.isnan(case.row)).sum()) for name, case in cases.items()}
+    beyond = [name for name in cases if "beyond" in name]
+    assert len(beyond) == 2
+    for name in beyond:
+        assert seen[name] > cases[name].rule.always_seen.sum()

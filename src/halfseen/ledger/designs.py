@@ -1,18 +1,33 @@
-"""Truths, rules, draws and quadrature that the rows of more than one module share."""
+"""Truths, rules, draws and quadrature that the rows of more than one module share.
+
+``constants`` and ``Design`` tell how exact estimates from seen values can be: the inverse information.
+"""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from halfseen.gaussian import Gaussian
+from halfseen.ledger.registry import root_mean_square
 from halfseen.missingness.linear_threshold import LinearThreshold
 from halfseen.samplers import Region
 from halfseen.samplers.rejection import draw_by_rejection
+from halfseen.solvers.result import Fit
 
 Floats = NDArray[np.float64]
 Problem = tuple[Gaussian, LinearThreshold]
+
+# A value is seen from half a standard deviation below its mean: 69 % of a column.
+LIMIT = -0.5
+# Nodes of each axis of the quadrature for the information, up to this many deviations.
+NODES, REACH = 120, 9.0
 
 
 def decaying(d: int, rho: float = 0.5, mean: ArrayLike | None = None) -> Gaussian:
@@ -62,3 +77,71 @@ def legendre_nodes(low: float, high: float, count: int) -> tuple[Floats, Floats]
     t, w = np.polynomial.legendre.leggauss(count)
     half = 0.5 * (high - low)
     return low + half * (t + 1.0), half * w
+
+
+def certain(x: Floats) -> Floats:
+    """Show every value above the limit."""
+    return np.ones_like(x)
+
+
+@cache
+def constants(
+    rho: float, limit: float, chance: Callable[[Floats], Floats] = certain
+) -> tuple[float, float, float, float]:
+    """Return α and the constants c of μ̂_i, Σ̂_ii and Σ̂_ij: the standard error is c over √(rows seen).
+
+    A value above ``limit`` is shown with the given chance. In natural parameters the covariance H of the
+    sufficient statistics over the seen part is the information of a seen row. At μ = 0 and unit
+    variances dμ = dν, dΣ = −Σ dT Σ.
+    """
+    x, w = legendre_nodes(limit, REACH, NODES)
+    w = w * chance(x)
+    weight = w * np.exp(-0.5 * x * x)
+    line = np.linalg.inv(np.cov(np.stack([x, -0.5 * x * x]), aweights=weight, ddof=0))
+    a, b = (grid.ravel() for grid in np.meshgrid(x, x))
+    density = np.exp(-0.5 * (a * a - 2 * rho * a * b + b * b) / (1 - rho**2))
+    mass = np.outer(w, w).ravel() * density / (2 * np.pi * math.sqrt(1 - rho**2))
+    statistics = np.stack([a, b, -0.5 * a * a, -a * b, -0.5 * b * b])
+    plane = np.linalg.inv(np.cov(statistics, aweights=mass, ddof=0))
+    direction = np.array([0.0, 0.0, rho, 1.0 + rho**2, rho])
+    cross = math.sqrt(direction @ plane @ direction)
+    return float(mass.sum()), math.sqrt(line[0, 0]), math.sqrt(line[1, 1]), cross
+
+
+@dataclass(frozen=True)
+class Design:
+    """Tables of n rows of a standardised truth; values above the limit are shown with chance ``p``.
+
+    ``p`` may be a function of the value.
+    """
+
+    truth: Gaussian
+    n: int
+    limit: float = LIMIT
+    p: float | Callable[[Floats], Floats] = 1.0
+
+    def errors(self) -> tuple[float, float, Floats]:
+        """Return the standard errors of μ̂_i, of Σ̂_ii and of each Σ̂_ij that the information allows."""
+        share, chance = (1.0, self.p) if callable(self.p) else (self.p, certain)
+        both, mean, own, _ = constants(0.0, self.limit, chance)
+        # Independent columns are both seen with the square of one's probability.
+        column = math.sqrt(share * math.sqrt(both) * self.n)
+        i, j = np.triu_indices(self.truth.mean.size, 1)
+        pairs = [constants(float(r), self.limit, chance) for r in self.truth.covariance[i, j]]
+        cross = [c / (share * math.sqrt(alpha * self.n)) for alpha, *_, c in pairs]
+        return mean / column, own / column, np.array(cross)
+
+    def sizes(self) -> tuple[float, float]:
+        """Return the root mean square of a coordinate of μ̂ − μ*, and that of ‖Σ̂ − Σ*‖_F."""
+        mean, own, cross = self.errors()
+        d = self.truth.mean.size
+        return mean, math.sqrt(d * own**2 + 2.0 * float((cross**2).sum()))
+
+    def ratios(self, found: Sequence[Fit]) -> tuple[Floats, Floats]:
+        """Return both errors of each table over these sizes; Σ̂ is taken before it is projected."""
+        mean, covariance = self.sizes()
+        raw = [fit.history["covariance_before_projection"] for fit in found]
+        return (
+            np.array([root_mean_square(fit.gaussian.mean) / mean for fit in found]),
+            np.array([np.linalg.norm(S - self.truth.covariance) / covariance for S in raw]),
+        )

@@ -35,8 +35,8 @@ BELIEFS = {
     ),
     "truncation_psgd": (
         "Only seen values are used, by the paper's stochastic gradient descent, so the answer stays "
-        "right when some cells are missing for reasons that have nothing to do with any value. What must "
-        "be right is the set in which values are shown."
+        "right when some cells are missing for reasons that have nothing to do with any value. What "
+        "must be right is the set in which values are shown."
     ),
     "truncated_sgd": (
         "Rows are shown whole or not at all, and nobody counted those that were not shown. Only the "
