@@ -10,7 +10,7 @@ demo: $(VENV)/base
 	$(BIN)/halfseen demo
 
 test: $(VENV)/test browser lint
-	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -n 2
+	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 # The tests of the report look at it in a real browser, which no Python package brings.
 browser:
@@ -30,7 +30,7 @@ docs: $(VENV)/docs
 install: $(VENV)/all
 
 clean:
-	rm -rf $(VENV) docs/_build
+	rm -rf $(VENV) docs/_build docs/auto_examples docs/api/generated docs/api/backreferences
 
 # A stamp for each set of requirements; touching pyproject.toml or the constraints makes them anew.
 $(VENV)/python:

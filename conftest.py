@@ -8,21 +8,7 @@ import hashlib
 import os
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parent
 KERNELS = sorted((ROOT / "src" / "halfseen" / "kernels").glob("*.py"))
 DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in KERNELS)).hexdigest()[:16]
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".cache" / f"numba-{DIGEST}"))
-
-
-@pytest.fixture(autouse=True)
-def _file_of_the_readme(request, tmp_path, monkeypatch):
-    """Run the examples of the README in a folder that has the file they speak of."""
-    if request.node.name != "README.md":
-        return
-    from halfseen import write_csv
-    from halfseen.demo import run_demo
-
-    monkeypatch.chdir(tmp_path)
-    write_csv(run_demo().laboratory_table(), tmp_path / "wine.csv")

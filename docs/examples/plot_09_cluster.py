@@ -61,7 +61,7 @@ def on_cluster(client):
 if __name__ == "__main__":
     two = {"n_workers": 2, "threads_per_worker": 1, "processes": True}
     # A task that fails raises its error here; logs would only tell of the closing down.
-    quiet = {"dashboard_address": None, "silence_logs": logging.CRITICAL}
+    quiet = {"dashboard_address": ":0", "silence_logs": logging.CRITICAL}
     with LocalCluster(**two, **quiet) as cluster, Client(cluster) as client:
         moments = on_cluster(client)
     fit = hs.fit(moments, rule)

@@ -6,8 +6,14 @@ from pathlib import Path
 
 
 def write_text_whole(path: str | os.PathLike[str], text: str) -> None:
-    """Write ``text`` beside ``path`` and move it there, so that no reader sees half of it."""
-    target = Path(path)
+    """Write ``text`` beside ``path`` and move it there, so that no reader sees half of it.
+
+    A link stays, and what it leads to is replaced; a device or a pipe is written to as it is.
+    """
+    target = Path(path).resolve()
+    if target.exists() and not target.is_file():
+        target.write_text(text, encoding="utf-8", newline="")
+        return
     # mkstemp makes files that only their owner may read; a saved result should be like any other.
     mask = os.umask(0)
     os.umask(mask)

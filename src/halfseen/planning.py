@@ -147,7 +147,7 @@ class MissingDescentPlan:
     descent_steps : float
         M_sgd, rows that the descent goes over.
     initial_rows : float
-        M_init.
+        M_init, with the 1/α that the lemma leaves out: it counts rows that show a block.
 
     Examples
     --------
@@ -256,7 +256,8 @@ def parameters_for_missing_descent(
     # Lemma: E[ℓ(μ̄) − ℓ(μ*)] <= ρ²(1 + log T)/(λT), and ℓ is λ-strongly convex; ρ² = (d + R²)/λ_min
     second_moment = (d + radius**2) / smallest_eigenvalue
     rows = second_moment / (convexity**2 * eps**2 * smallest_eigenvalue)
-    initial = d * math.log(1.0 / (delta * beta)) / eps**2
+    # The lemma counts rows that show a block; 1/α times as many must be drawn to have them.
+    initial = d * math.log(1.0 / (delta * beta)) / (alpha * eps**2)
     return MissingDescentPlan(
         start, radius, steps, outer**2 / steps * inner**2, convexity, rows, initial
     )

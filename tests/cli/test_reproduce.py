@@ -27,7 +27,7 @@ def row(monkeypatch):
 
 
 def test_a_row_that_holds_is_told_with_its_claim_and_figures(halfseen):
-    done = halfseen("reproduce", "--quick", "rejection")
+    done = halfseen("reproduce", "--quick", "rejection/distance")
     assert done.exit_code == 0, done.output
     lines = done.output.splitlines()
     assert max(map(len, lines)) <= 79
@@ -47,7 +47,7 @@ def test_breaking_the_drift_fails_its_row_and_the_command(halfseen, monkeypatch)
         whole(self, *args, **{"drift": 1.0, **options})
 
     monkeypatch.setattr(ProjectedLangevin, "__init__", as_printed)
-    done = halfseen("reproduce", "--quick", "sample-gradient/drift", "rejection")
+    done = halfseen("reproduce", "--quick", "sample-gradient/drift", "lemmas/frobenius")
     assert done.exit_code == 1
     assert "FAILS" in done.output
     assert "1 holds; 1 fails" in done.output
@@ -78,12 +78,13 @@ def test_json_has_every_part_of_a_row(halfseen, row):
 def test_the_page_escapes_shows_its_figures_and_links_its_rows(halfseen, row):
     curve = Curve([1.0, 2.0], {"a": [3.0, 4.0]}, "n", "error", {"n": [3.0, 3.0]})
     row("one/holds", Measured("a|b <script> *x* $y$", True, curve), says="If a|b, then. It is so.")
-    done = halfseen("reproduce", "--page", "paper.md")
+    done = halfseen("reproduce", "one/holds", "--page", "paper.md")
     assert done.exit_code == 0, done.output
     text = Path("paper.md").read_text(encoding="utf-8")
     assert "a|b \\<script> \\*x\\* \\$y\\$" in text
     assert "| If a\\|b, then | holds |" in text
     assert "[one/holds](#row-one-holds)" in text
+    assert "Made by `halfseen reproduce one/holds --page paper.md`" in text
     assert "(row-one-holds)=" in text
     assert "](figures/paper-one-holds.png)" in text
     assert Path("figures/paper-one-holds.png").read_bytes().startswith(b"\x89PNG")
@@ -98,6 +99,10 @@ def test_mistakes_get_a_sentence_before_any_work(halfseen, row):
     nowhere = halfseen("reproduce", "--page", "nowhere/paper.md")
     assert nowhere.exit_code == 2
     assert "there is no folder nowhere" in nowhere.output
+    Path("figures").write_text("in the way")
+    blocked = halfseen("reproduce", "--page", "paper.md")
+    assert blocked.exit_code == 2
+    assert "figures is not a folder" in blocked.output
     partly = halfseen("reproduce", "one/breaks", "theorem-9")
     assert "stopped by" not in partly.output
 

@@ -67,6 +67,18 @@ def test_a_singular_estimate_has_no_standard_errors():
         _ = fit.standard_errors
 
 
+@pytest.mark.parametrize(("rho", "said"), [(0.99, False), (0.9999, True)])
+def test_columns_that_nearly_repeat_each_other_are_named(rho, said):
+    truth = hs.Gaussian(np.zeros(3), [[1.0, rho, 0.5], [rho, 1.0, 0.5], [0.5, 0.5, 1.0]])
+    rule = hs.DetectionLimits(upper=[0.2, 0.1, 0.3])
+    X = hs.simulate(truth, rule, 800, 0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit = hs.fit(X, rule, random_state=0)
+    assert (fit.status is hs.Status.NEARLY_REPEATED) == said
+    assert any("x0, x1" in str(warning.message) for warning in caught) == said
+
+
 @pytest.mark.parametrize(
     "options", [{"covariance": "diagonal"}, {"covariance": np.diag([1, 2, 1, 1, 0.5])}]
 )

@@ -27,7 +27,7 @@ from halfseen.cli.running import (
     write_text,
 )
 from halfseen.errors import InputError
-from halfseen.ledger import Claim, Entry, check_claim, choose
+from halfseen.ledger import Claim, Curve, Entry, check_claim, choose
 from halfseen.ledger.figures import draw_curve
 from halfseen.ledger.page import figure_name, render_page, verdicts
 
@@ -40,7 +40,8 @@ Rows = Annotated[
     ),
 ]
 Quick = Annotated[
-    bool, typer.Option("--quick", help="Smaller experiments, wider tolerances: three minutes.")
+    bool,
+    typer.Option("--quick", help="Smaller experiments, with wider tolerances: a minute or two."),
 ]
 Listed = Annotated[bool, typer.Option("--list", help="Show the rows and stop.")]
 Page = Annotated[
@@ -65,13 +66,13 @@ def reproduce(
             typer.echo(f"{row.name:<36}{row.where}")
         return
     check_writable(page, "--page")
+    if page is not None:
+        _prepare_figures(page)
     entries = []
     for row in chosen:
         entries.append(check_claim(row, quick))
         if not as_json:
             _print_entry(entries[-1])
-    if page is not None:
-        _write_page(page, entries, command_line(context))
     if as_json:
         print_json({"quick": quick, "rows": [_plain(entry) for entry in entries]})
     else:
@@ -79,6 +80,7 @@ def reproduce(
         count = "1 row" if len(entries) == 1 else f"{len(entries)} rows"
         typer.secho(f"{count} in {seconds:.0f} s: {verdicts(entries)}.", bold=True)
     if page is not None:
+        _write_page(page, entries, command_line(context))
         say(f"wrote {page}")
     if not all(entry.holds for entry in entries):
         raise typer.Exit(LOOK)
@@ -114,11 +116,20 @@ def _plain(entry: Entry) -> dict[str, Any]:
     }
 
 
+def _prepare_figures(page: Path) -> None:
+    """Find out before the work whether figures can be drawn, and where they go."""
+    draw_curve(Curve([1.0, 2.0], {"a": [1.0, 2.0]}, "", ""))
+    folder = page.parent / "figures"
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder} is not a folder: {error.strerror or error}.") from None
+
+
 def _write_page(path: Path, entries: list[Entry], command: str) -> None:
     """Write the figures, then the page that shows them."""
     folder = path.parent / "figures"
     try:
-        folder.mkdir(exist_ok=True)
         for entry in entries:
             if entry.curve is not None:
                 (folder / figure_name(entry)).write_bytes(draw_curve(entry.curve))

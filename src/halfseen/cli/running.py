@@ -168,7 +168,7 @@ def command_line(context: typer.Context) -> str:
             continue
         value = context.params[name]
         if parameter.param_type_name == "argument":
-            words.append(str(value))
+            words += map(str, value) if isinstance(value, list | tuple) else [str(value)]
         elif isinstance(value, bool):
             options.append(parameter.opts[0] if value else parameter.secondary_opts[0])
         else:

@@ -72,7 +72,7 @@ def errors(
 def ladder(quick: bool) -> Measured:
     """Compare all methods on the same tables."""
     truth, rule = decaying(DIMENSION), limit_for(HIDDEN)
-    tables, slow_tables = (8, 2) if quick else (60, 12)
+    tables, slow_tables = (8, 4) if quick else (60, 12)
     found = {
         rung: errors(
             truth, rule, rung, ROWS, range(slow_tables if rung == "truncation_psgd" else tables)

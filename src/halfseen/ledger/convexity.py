@@ -394,8 +394,8 @@ def counterexample(quick: bool) -> Measured:
     where = f"for μ from {negative[0]:.1f} to {negative[-1]:.1f}" if negative.size else "nowhere"
     return Measured(
         f"Shown on [2, 4], ℓ'' is below zero {where}, {interval.min():.2f} at μ = "
-        f"{mu[interval.argmin()]:.1f}; for half-lines it comes down to α and no lower "
-        f"(least ℓ'' − α: {min(margins):.0e}).",
+        f"{mu[interval.argmin()]:.1f}; for half-lines its least value is α "
+        f"{min(margins):+.0e}.",
         bool(negative.size > 0 and min(margins) >= -1e-9),
         Curve(
             mu[::3].tolist(),

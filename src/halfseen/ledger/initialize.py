@@ -274,13 +274,13 @@ def tables_without_start(share: float, n: int, tables: int) -> int:
 @claim(
     "initialize/rows",
     where="Appendix, lemma on the number of rows of the start (M_init)",
-    says="The start needs Õ(d log(1/αβδ) log(1/δβ)/ε²) rows, it is printed; that counts rows that "
+    says="The start needs Õ(d log(nd/αβδ) log(1/δβ)/ε²) rows, it is printed; that counts rows that "
     "are kept. A block is seen whole in a share α of the rows, so 1/α times as many must be drawn; "
     "the start then settles around its limit like 1/√(nα).",
     experiment="Four columns with correlations 0.8, each shown above a limit, β = ½: distance of "
     "the start from its limit (quadrature) against n, with α = 0.4 and 0.04; tables that cannot "
-    "start with the printed number of rows (ε = 1, δ = 0.1) and α = 0.0003, and with 1/α times as "
-    "many.",
+    "start with the printed number of rows (ε = 1, δ = 0.1, log n left out) and α = 0.0003, and "
+    "with 1/α times as many.",
     tolerance="Exponent −½ in n within 4 standard errors, and the root mean square within 4 of "
     "√(tr Var/(nα)), also by quadrature; with the printed number most tables have no row to start "
     "from, with 1/α times as many all have.",

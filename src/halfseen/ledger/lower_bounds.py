@@ -293,7 +293,7 @@ def coupling(quick: bool) -> Measured:
     )
     return Measured(
         f"{told}. With means 0.3 apart it is {fixed[0]:.2f} to {fixed[2]:.2f} as λ falls from "
-        f"1e-2 to 1e-8, so a few rows are enough. Complete rows: {float(erf(0.5 / ROOT2)):.3f} at "
+        f"1e-2 to 1e-8. Complete rows: {float(erf(0.5 / ROOT2)):.3f} at "
         "every ε = √λ.",
         bool(holds),
         Curve(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from halfseen.ledger.registry import FAILS, Entry
 
-# What each group is about, in the order of the page.
+# What each group is about.
 TITLES = {
     "theorem-1.2": "Self-censoring: mean and covariance from pairs",
     "lemma-mean": "The lemma on the mean",
@@ -69,8 +69,8 @@ def render_page(
         "",
         INTRODUCTION,
         f"Made by `{command}`, {stamp}. {len(entries)} rows in {seconds / 60:.0f} minutes: "
-        f"{verdicts(entries)}. `halfseen reproduce --quick` repeats it in three minutes, "
-        "`halfseen reproduce theorem-1.2` a part of it.",
+        f"{verdicts(entries)}. `halfseen reproduce --quick` repeats it with smaller experiments, "
+        "`halfseen reproduce theorem-1.2` in part.",
         "",
         "| row | the claim | verdict | seconds |",
         "|---|---|---|---|",
@@ -96,7 +96,7 @@ def _section(entry: Entry, figures: str) -> list[str]:
         f"({anchor(claim.name)})=",
         f"### {claim.name}",
         "",
-        f"**{claim.where}.** {_text(claim.says)}",
+        f"**{_text(claim.where)}.** {_text(claim.says)}",
         "",
         f"*Experiment.* {_text(claim.experiment)}",
         "",

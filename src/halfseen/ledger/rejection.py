@@ -67,7 +67,8 @@ def rejection_against_langevin(quick: bool) -> Measured:
     growth = costs[2] / costs[0], costs[3] / costs[1]
     return Measured(
         f"{costs[0]:.0f} proposals at μ*, {costs[-1]:.0f} at {DISTANCES[-1]:g} deviations (at most "
-        f"{ratio:.1f} standard errors from 1/mass); {min(growth):.0f} times as many for every 1.5; "
+        f"{ratio:.1f} standard errors from 1/mass); {min(growth):.0f} times as many for every "
+        f"{DISTANCES[2] - DISTANCES[0]:g}; "
         f"{chain.steps} Langevin steps end {', '.join(f'{a:.3f}' for a, _ in arrived)} inside the walls "
         f"on average (limits {', '.join(f'{b:.3f}' for _, b in arrived)}).",
         bool(ratio <= ALLOWED and min(growth) > 10.0 and off <= 1.0),

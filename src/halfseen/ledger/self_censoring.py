@@ -253,8 +253,8 @@ def share(quick: bool) -> Measured:
     words = "; ".join(f"{name} α^{p:.2f} (± {e:.2f})" for name, (p, e) in powers.items())
     lines: dict[str, Sequence[float]] = {n: heights(some) for n, some in errors.items()}
     return Measured(
-        f"α = {alphas[0]:.2f} to {alphas[-1]:.3f}: {words}; a column is seen more often than a "
-        f"pair, so means fare better. {sizes}. Told p: {gap:.0e} apart.",
+        f"α = {alphas[0]:.2f} to {alphas[-1]:.3f}: {words} (a column is seen more often than "
+        f"a pair). {sizes}. Told p: {gap:.0e} apart.",
         bool(holds),
         Curve(
             alphas,

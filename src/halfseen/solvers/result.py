@@ -72,6 +72,10 @@ class Status(enum.Enum):
         "Two chains that started at different ends of the hidden sets did not come to the same answer: "
         "hidden values may move too rarely from one end to the other."
     )
+    NEARLY_REPEATED = (
+        "Some columns nearly repeat each other, so that their hidden values move too slowly to know "
+        "whether the answer has settled. Leave one of them out, or fit their difference in its place."
+    )
     NOT_CONVERGED = "The solver stopped at its limit of steps before its objective settled."
 
     @property

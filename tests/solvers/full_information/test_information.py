@@ -12,6 +12,7 @@ from halfseen.solvers.full_information.information import (
     MOST_ROWS,
     complete_information,
     information,
+    information_along,
     row_scores,
     spread_rows,
 )
@@ -53,6 +54,25 @@ def _compare(comp, ref, tolerance):
     L = np.linalg.cholesky(ref)
     ratio = np.linalg.eigvalsh(np.linalg.solve(L, np.linalg.solve(L, comp).T))
     np.testing.assert_allclose(ratio, 1.0, atol=tolerance)
+
+
+def test_information_along_a_basis_is_the_whole_between_it(three):
+    rng = np.random.default_rng(4)
+    whole = complete_information(three.precision)
+    # Parameters that move the mean, the covariance, or both.
+    basis = rng.normal(size=(len(whole), 4))
+    basis[3:, 0] = basis[:3, 1] = 0.0
+    for chosen in (basis, basis[:, :1], basis[:, 1:2]):
+        comp = information_along(three.precision, chosen)
+        np.testing.assert_allclose(comp, chosen.T @ whole @ chosen, rtol=1e-12, atol=1e-12)
+
+
+def test_a_known_covariance_of_many_columns_fits_in_memory():
+    # The whole information of 300 columns would take 15 GiB.
+    d = 300
+    basis = np.zeros((d + d * (d + 1) // 2, d))
+    basis[:d] = np.eye(d)
+    np.testing.assert_array_equal(information_along(np.eye(d), basis), np.eye(d))
 
 
 def test_complete_information_is_the_hessian_of_the_expected_log_likelihood(three):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+import halfseen as hs
 from halfseen.solvers.full_information.completion import Moments
 from halfseen.solvers.full_information.m_step import (
     SMALLEST_EIGENVALUE,
@@ -328,3 +329,13 @@ def test_count_is_the_width_of_the_basis(structure, mean):
     # It is counted without the basis, which has as many numbers as the fourth power of the columns.
     step = MStep(structure, mean)
     assert step.count(4) == step.basis(np.eye(4)).shape[1]
+
+
+def test_the_average_of_two_chains_keeps_a_known_correlation():
+    # Hidden on both sides, so that there are two chains.
+    R = np.array([[1.0, 0.6], [0.6, 1.0]])
+    rule = hs.DetectionLimits(lower=-0.8, upper=0.9)
+    X = hs.simulate(hs.Gaussian([0.1, 0.0], R * np.outer([1.0, 1.5], [1.0, 1.5])), rule, 400, 0)
+    fit = hs.fit(X, rule, correlation=R, random_state=0)
+    assert fit.history["chains"] == 2
+    np.testing.assert_allclose(fit.correlation, R, atol=1e-9)

@@ -70,7 +70,7 @@ class Information:
     covariance : array of shape (q, q)
         Of the estimates of the free parameters.
     missing : array of shape (q,)
-        Shares of the information that are missing, in the directions of ``directions``, growing.
+        Shares of the information that are missing, in the directions in which they are extreme, growing.
     gain, reach : arrays of shape (q, q)
         I_seen⁻¹ I_complete, how far the top of the likelihood is for a unit step of expectation
         maximisation: capped for steps, and nearly as it is.
@@ -104,6 +104,23 @@ def complete_information(P: Floats) -> Floats:
     products = P[np.ix_(i, i)] * P[np.ix_(j, j)] + P[np.ix_(i, j)] * P[np.ix_(j, i)]
     out[d:, d:] = np.outer(c, c) * products
     return out
+
+
+def information_along(P: Floats, basis: Floats) -> Floats:
+    """Information of one complete row about free parameters, of which ``basis`` has the derivatives.
+
+    ½ tr(P B_k P B_l) for those that move the covariance by B_k. The whole information, of d⁴/4 numbers,
+    would not fit in memory where a known covariance has hundreds of columns.
+    """
+    d = len(P)
+    out = basis[:d].T @ P @ basis[:d]
+    moving = np.flatnonzero(basis[d:].any(axis=0))
+    B = np.zeros((moving.size, d, d))
+    i, j = np.tril_indices(d)
+    B[:, i, j] = B[:, j, i] = basis[d:, moving].T
+    products = 0.5 * (P @ B @ P).reshape(moving.size, d * d) @ B.reshape(moving.size, d * d).T
+    out[np.ix_(moving, moving)] += 0.5 * (products + products.T)
+    return np.asarray(out)
 
 
 def row_scores(R: Floats, P: Floats, basis: Floats | None) -> Floats:
@@ -197,7 +214,7 @@ def information(
     at = pack(mean, covariance)
     if not np.array_equal(basis, np.eye(len(at))):
         sums = missing_information(*some, lambda R: row_scores(R, P, basis), seed, n_jobs)
-        whole = basis.T @ complete_information(P) @ basis
+        whole = information_along(P, basis)
         return Information(basis, *_shares(whole, *sums, len(chosen), n), at)
     # All of the covariance is free. For w = L⁻¹(y − μ) the information of complete rows is diagonal,
     # however near to singular the covariance is.
@@ -232,8 +249,8 @@ def _shares(whole: Floats, taken: Floats, products: Floats, rows: int, n: int) -
     if weak.any():
         # With their rows and columns, for the directions themselves are as uncertain as their shares.
         share = np.diag(missing)
-        left = np.eye(len(L)) - vectors.T @ _between(L, products / rows) @ vectors
-        share[weak], share[:, weak] = left[weak], left[:, weak]
+        by_scores = np.eye(len(L)) - vectors.T @ _between(L, products / rows) @ vectors
+        share[weak], share[:, weak] = by_scores[weak], by_scores[:, weak]
         missing, turn = np.linalg.eigh(share)
         vectors = vectors @ turn
     kept = 1.0 - np.clip(missing, 0.0, LARGEST_SHARE)

@@ -297,7 +297,7 @@ class MStep:
         return mean, self.structure.solve(moments.about(mean), rows)
 
     def admit(self, mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
-        """Return the nearest start that the structure allows."""
+        """Return a place near this one that the structure allows: to start from, or after a step."""
         mean = mean if self.mean is None else self.mean
         structure = self.structure
         # A penalty is not yet chosen where a sparse matrix is asked for: any start will do.
