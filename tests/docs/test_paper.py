@@ -25,3 +25,12 @@ def test_the_page_of_the_documentation_is_of_these_rows_and_of_a_full_run():
         assert (PAGE.parent / "figures" / figure).exists()
     known = {figure_name(Entry(row, "", True, 0.0)) for row in CLAIMS.values()}
     assert {path.name for path in (PAGE.parent / "figures").glob("paper-*")} <= known
+
+
+def test_the_ladder_of_the_readme_is_that_of_the_page():
+    text = PAGE.read_text(encoding="utf-8").replace("\\_", "_").split("Mean, covariance: ")[1]
+    readme = (PAGE.parents[1] / "README.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| .+ \| (\d\.\d{3}) \| (\d\.\d{3}) \|$", readme, re.MULTILINE)
+    assert told == re.findall(r"(\d\.\d{3}), (\d\.\d{3})", text)
+    assert len(told) == 6
+    assert "TODO" not in readme
