@@ -62,12 +62,6 @@ def test_block_of_two_matches_draws(rng):
     assert both[:, 1].var() == pytest.approx(block.variance, rel=relative)
 
 
-@pytest.mark.parametrize("name", ["distance", "alpha", "rows"])
-def test_rows_hold(name):
-    entry = _run(name)
-    assert entry.holds, entry.measured
-
-
 @pytest.mark.parametrize("name", ["distance", "alpha"])
 def test_a_start_twice_as_far_fails(name, monkeypatch):
     true = ledger.initialize

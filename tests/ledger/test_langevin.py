@@ -93,12 +93,6 @@ def test_kolmogorov_counts_an_atom_once():
     assert langevin.kolmogorov(levels) == pytest.approx(0.5, abs=0.01)
 
 
-@pytest.mark.parametrize("name", ["drift", "target", "langevin-step-size"])
-def test_rows_hold(name):
-    entry = _run(name)
-    assert entry.holds, entry.measured
-
-
 def test_the_printed_drift_as_our_default_fails(monkeypatch):
     printed_drift(monkeypatch)
     entry = _run("drift")

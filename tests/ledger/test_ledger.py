@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from halfseen.ledger import CLAIMS, Kind, check_claim, choose
+from halfseen.ledger import CLAIMS, check_claim, choose
 from halfseen.ledger.page import TITLES
 from halfseen.ledger.registry import relative_error, root_mean_square, slope, slope_error
 
@@ -34,12 +34,6 @@ def test_rows_of_a_group_stand_together():
         group for k, group in enumerate(groups) if k == 0 or groups[k - 1] != group
     ]
     assert len(choose(["theorem-1.2"])) == groups.count("theorem-1.2") > 3
-
-
-def test_a_kind_has_a_word_for_its_verdict():
-    assert {kind.value for kind in Kind} == {
-        "holds", "holds as corrected", "holds, a trap", "holds, beyond the paper",
-    }  # fmt: skip
 
 
 def test_slopes_and_errors_of_known_curves():

@@ -5,7 +5,7 @@ import pytest
 
 import halfseen as hs
 from halfseen.ledger import linear_thresholds as ledger
-from halfseen.ledger.convexity import Design, hessian, hidden_covariances
+from halfseen.ledger.convexity import hessian, hidden_covariances
 from halfseen.ledger.registry import CLAIMS, check_claim
 from tests.ledger import broken
 
@@ -60,12 +60,12 @@ def test_with_tiny_steps_the_fixed_point_is_the_truth():
 def test_to_first_order_the_bias_of_the_gradient_goes_through_the_inverse_curvature():
     problem, eta = ledger.one_threshold(), 1e-6
     truth = problem[0]
-    (part,) = ledger.slices(Design(*problem))
+    (part,) = ledger.slices(problem)
     m, s = part.conditional(truth)
     t = (part.low - m) / s
     shift = ledger.half_line_limit(t, eta) - ledger.half_line_limit(t, 0.0)
     gradient = -truth.precision[:, 1] * float(part.weight @ (s * shift))
-    ref = -np.linalg.solve(hessian(Design(*problem), truth.mean), gradient)
+    ref = -np.linalg.solve(hessian(problem, truth.mean), gradient)
     comp = ledger.fixed_point(problem, eta) - truth.mean
     np.testing.assert_allclose(comp, ref, rtol=0.01, atol=1e-9)
 

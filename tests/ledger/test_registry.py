@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from halfseen.ledger.registry import (
-    expected_relative_error,
     exponent,
     heights,
     power_law,
@@ -35,17 +34,9 @@ def test_one_relative_error_for_all_is_that_of_each():
     assert slope_error([1.0, 2.0, 4.0], [0.0, 9.0, 0.0]) == pytest.approx(0.0, abs=1e-12)
 
 
-def test_expected_relative_error_of_a_root_mean_square(rng):
-    k, d = 6, 4
-    errors = np.sqrt((rng.normal(size=(20_000, k, d)) ** 2).sum(axis=2))
-    found = np.sqrt((errors**2).mean(axis=1))
-    # The formula is the first order of a square root: the next is smaller by 1/(8kd).
-    assert found.std() / found.mean() == pytest.approx(expected_relative_error(k, d), rel=0.03)
-
-
-def test_relative_error_is_the_expected_one_for_normals(rng):
+def test_relative_error_of_normals(rng):
     errors = rng.normal(size=(200_000, 1))[:, 0]
-    assert relative_error(errors) == pytest.approx(expected_relative_error(errors.size), rel=0.02)
+    assert relative_error(errors) == pytest.approx(1 / math.sqrt(2 * errors.size), rel=0.02)
 
 
 def test_power_laws():

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from halfseen.data.frames import frame_kind
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.moments import PairMoments
+from halfseen.data.names import check_names, with_names
 from halfseen.data.power import ColumnCells
 from halfseen.data.table import Table, check_finite, read_table
 from halfseen.data.transforms import Transform, read_transforms
@@ -23,7 +24,6 @@ from halfseen.missingness.base import ColumnRule, ColumnwiseMissingness, Missing
 from halfseen.missingness.combined import Combined
 from halfseen.missingness.sets import Probability, everything
 from halfseen.missingness.truncation import Truncation
-from halfseen.solvers.fit import check_names, with_names
 from halfseen.solvers.full_information.problem import Problem, read_mask, read_problem
 from halfseen.solvers.result import Fit
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from halfseen.gaussian import Gaussian
-from halfseen.ledger.designs import limits_along
+from halfseen.ledger.designs import Problem, limits_along
 from halfseen.ledger.registry import ALLOWED, Curve, Measured, claim
 from halfseen.missingness.linear_threshold import LinearThreshold
 from halfseen.samplers import Gibbs
@@ -40,15 +40,7 @@ DIRECTIONS = 12
 MANY = 4.5
 
 
-@dataclass(frozen=True)
-class Design:
-    """A truth of two columns and a rule that always shows at least one of them."""
-
-    truth: Gaussian
-    rule: LinearThreshold
-
-
-def designs() -> dict[str, Design]:
+def designs() -> dict[str, Problem]:
     """Two rules, each with several covariances: condition numbers 1 to 535, correlations ±0.9."""
     covariances = {
         "I": np.eye(2),
@@ -59,11 +51,11 @@ def designs() -> dict[str, Design]:
     out = {}
     for name, covariance in covariances.items():
         truth = Gaussian([0.3, -0.2], covariance)
-        out[f"the larger of two, {name}"] = Design(truth, LinearThreshold.larger_of(0, 1, 2))
+        out[f"the larger of two, {name}"] = Problem(truth, LinearThreshold.larger_of(0, 1, 2))
         # Column 1 is shown in 30 % of the rows, by a sum in which both columns take part.
         v = np.array([0.5, 1.0])
         limits = limits_along(truth, v[None], 0.3)
-        out[f"an anchor, {name}"] = Design(truth, LinearThreshold.anchored([0], [v], limits))
+        out[f"an anchor, {name}"] = Problem(truth, LinearThreshold.anchored([0], [v], limits))
     return out
 
 
@@ -114,7 +106,7 @@ class Slice:
         return log_mass, m + s * mean, s * s * variance
 
 
-def slices(design: Design) -> Iterator[Slice]:
+def slices(design: Problem) -> Iterator[Slice]:
     """Give the patterns in which one coordinate is hidden."""
     truth, rule = design.truth, design.rule
     for k, j in ((0, 1), (1, 0)):
@@ -133,7 +125,7 @@ def slices(design: Design) -> Iterator[Slice]:
         yield Slice(j, k, x, WEIGHTS * mass, low, high)
 
 
-def excess(design: Design, mean: Floats) -> float:
+def excess(design: Problem, mean: Floats) -> float:
     """ℓ(μ) − ℓ(μ*), by the first identity above."""
     truth, g = design.truth, Gaussian(mean, design.truth.covariance)
     gap = mean - truth.mean
@@ -149,7 +141,7 @@ def excess(design: Design, mean: Floats) -> float:
     return total
 
 
-def hessian(design: Design, mean: Floats) -> Floats:
+def hessian(design: Problem, mean: Floats) -> Floats:
     """∇²ℓ(μ), by the second identity above."""
     g = Gaussian(mean, design.truth.covariance)
     hidden = np.zeros((2, 2))
@@ -165,13 +157,13 @@ def around(truth: Gaussian, distance: float, directions: int = DIRECTIONS) -> li
     return list(truth.mean + circle @ truth.cholesky.T)
 
 
-def slope_of(design: Design, mean: Floats, step: float = 1e-4) -> Floats:
+def slope_of(design: Problem, mean: Floats, step: float = 1e-4) -> Floats:
     """∇ℓ(μ) by central differences, which are off by about step²."""
     E = step * np.eye(2)
     return np.array([excess(design, mean + e) - excess(design, mean - e) for e in E]) / (2 * step)
 
 
-def sampled_gradient(design: Design, mean: Floats, n: int, seed: int) -> tuple[Floats, Floats]:
+def sampled_gradient(design: Problem, mean: Floats, n: int, seed: int) -> tuple[Floats, Floats]:
     """Average of Algorithm 5's gradients over n rows, drawn by Gibbs, and its standard errors."""
     X = np.asarray(simulate(design.truth, design.rule, n, seed))
     known = Gaussian([0.0, 0.0], design.truth.covariance)
@@ -222,7 +214,7 @@ def global_minimum(quick: bool) -> Measured:
     )
 
 
-def joint_shares(design: Design) -> dict[int, float]:
+def joint_shares(design: Problem) -> dict[int, float]:
     """α for blocks of one column and of two: how rarely any so many are seen together."""
     hidden = np.zeros(2)
     for part in slices(design):
@@ -230,7 +222,7 @@ def joint_shares(design: Design) -> dict[int, float]:
     return {1: 1.0 - float(hidden.max()), 2: 1.0 - float(hidden.sum())}
 
 
-def ratio_to_bound(design: Design, mean: Floats) -> float:
+def ratio_to_bound(design: Problem, mean: Floats) -> float:
     """Smallest eigenvalue of ∇²ℓ over the largest αβ/λ_max that the lemma gives."""
     top = float(np.linalg.eigvalsh(design.truth.covariance)[-1])
     bound = max(alpha * c / 2.0 / top for c, alpha in joint_shares(design).items())

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,7 +23,14 @@ from halfseen.samplers.rejection import draw_by_rejection
 from halfseen.solvers.result import Fit
 
 Floats = NDArray[np.float64]
-Problem = tuple[Gaussian, LinearThreshold]
+
+
+class Problem(NamedTuple):
+    """A truth, and linear thresholds that hide its values."""
+
+    truth: Gaussian
+    rule: LinearThreshold
+
 
 # A value is seen from half a standard deviation below its mean: 69 % of a column.
 LIMIT = -0.5

@@ -204,7 +204,7 @@ def largest_of_normals(n: int, k: int) -> float:
     scale = (
         (math.sqrt(n) + math.sqrt(k)) * (1.0 / math.sqrt(n) + 1.0 / math.sqrt(k)) ** (1.0 / 3.0) / n
     )
-    return (1.0 + math.sqrt(k / n)) ** 2 + 4.0 * scale
+    return (1.0 + math.sqrt(k / n)) ** 2 + ALLOWED * scale
 
 
 @claim(
@@ -283,7 +283,7 @@ def outer_ball(quick: bool) -> Measured:
         Z = rng.standard_normal((draws, d))
         Z[:, 0] = -ndtri(rng.random(draws) * math.exp(log_mass))
         beyond = max(beyond, float((np.linalg.norm(Z, axis=1) > R2).mean()))
-    allowed = OUTSIDE + 4.0 * math.sqrt(OUTSIDE / draws)
+    allowed = OUTSIDE + ALLOWED * math.sqrt(OUTSIDE / draws)
     return Measured(
         f"Mass over its bound: at least {math.exp(mended):.2g} in the mended form, down to "
         f"{math.exp(printed):.1g} as printed; at most {beyond:.1g} beyond R₂ (allowed {allowed:.2g}).",

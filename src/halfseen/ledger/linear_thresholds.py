@@ -7,14 +7,16 @@ those that ``descent_level`` predicts.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from halfseen.gaussian import Gaussian
-from halfseen.ledger.convexity import Design, hessian, slices
+from halfseen.ledger.convexity import hessian, slices
 from halfseen.ledger.descent_level import (
+    Sweep,
     claimed_exponent,
     learn,
     level_for,
@@ -57,14 +59,14 @@ LOGARITHM = 0.06
 def autoregressive(d: int, anchors: int) -> Problem:
     """Return d columns with correlations 0.5^|i − j|, of which thresholds hide 40 %."""
     truth = decaying(d, mean=np.random.default_rng(3).normal(size=d))
-    return truth, random_thresholds(truth, anchors, 0.4, 4)
+    return Problem(truth, random_thresholds(truth, anchors, 0.4, 4))
 
 
 def one_threshold() -> Problem:
     """Return an anchor, and a column that a sum of both hides in half of the rows."""
     truth = decaying(2, mean=[0.3, -0.2])
     v = np.array([[0.4, 1.0]])
-    return truth, LinearThreshold.anchored([0], v, limits_along(truth, v, 0.5))
+    return Problem(truth, LinearThreshold.anchored([0], v, limits_along(truth, v, 0.5)))
 
 
 def fixed_point(problem: Problem, step_size: float) -> Floats:
@@ -74,7 +76,7 @@ def fixed_point(problem: Problem, step_size: float) -> Floats:
     seen value. E ĝ = Σ⁻¹(μ − E y): so μ₀ stays, and μ₁ is the mean of y₁ when its draws are made at μ.
     """
     truth, rule = problem
-    (part,) = slices(Design(truth, rule))
+    (part,) = slices(Problem(truth, rule))
     assert np.isfinite(part.low).all(), "hidden above an edge"
     seen = truth.mean[1] - float(part.weight @ part.moments(truth)[1])
     mean = truth.mean.copy()
@@ -118,7 +120,7 @@ def rows(quick: bool) -> Measured:
     k, few = (8, 4) if quick else (24, 16)
     problem = one_threshold()
     truth, chain = problem[0], ProjectedLangevin()
-    H = hessian(Design(*problem), truth.mean)
+    H = hessian(problem, truth.mean)
     levels = [level_for(problem, n, H) for n in sizes]
     gibbs, centres = zip(*(pooled_means(problem, n, k) for n in sizes), strict=True)
     shifted = pooled_means(problem, sizes[-1], few, chain)[1]
@@ -157,7 +159,9 @@ def rows(quick: bool) -> Measured:
 def rarely_shown(gamma: float) -> Problem:
     """Return an anchor, and a column apart from it that is shown in a share γ of the rows."""
     truth = Gaussian([0.0, 0.0], np.eye(2))
-    return truth, LinearThreshold.anchored([0], [[0.0, -1.0]], [-float(ndtri(1.0 - gamma))])
+    return Problem(
+        truth, LinearThreshold.anchored([0], [[0.0, -1.0]], [-float(ndtri(1.0 - gamma))])
+    )
 
 
 # Share in which the first column of the slab is shown.
@@ -172,7 +176,9 @@ def thin_slab(gamma: float) -> Problem:
     """
     truth = Gaussian([0.0, 0.0, 0.0], [[1.0, 0.0, 0.3], [0.0, 1.0, 0.6], [0.3, 0.6, 1.0]])
     low, high = (float(ndtri(p)) for p in (SHOWN, SHOWN + gamma))
-    return truth, LinearThreshold.anchored([0], [[0.0, 1.0, 0.0], [0.0, -1.0, 0.0]], [low, -high])
+    return Problem(
+        truth, LinearThreshold.anchored([0], [[0.0, 1.0, 0.0], [0.0, -1.0, 0.0]], [low, -high])
+    )
 
 
 @claim(
@@ -194,7 +200,7 @@ def gamma(quick: bool) -> Measured:
 
     def curvature(x: float) -> Floats:
         problem = rarely_shown(1.0 / x)
-        return hessian(Design(*problem), problem[0].mean)
+        return hessian(problem, problem[0].mean)
 
     shown = sweep(inverse, lambda x: rarely_shown(1.0 / x), n, k, curvature)
     slab = sweep(inverse, lambda x: thin_slab(1.0 / x), n, k)
@@ -223,7 +229,7 @@ def decided_by_anchor(d: int, alpha: float) -> Problem:
     truth = decaying(d)
     V = np.zeros((d - 1, d))
     V[:, 0] = 1.0
-    return truth, LinearThreshold.anchored([0], V, np.full(d - 1, float(ndtri(alpha))))
+    return Problem(truth, LinearThreshold.anchored([0], V, np.full(d - 1, float(ndtri(alpha)))))
 
 
 def decided_information(d: int, alpha: float) -> Floats:
@@ -233,6 +239,28 @@ def decided_information(d: int, alpha: float) -> Floats:
     hidden = np.zeros((d, d))
     hidden[1:, 1:] = S[1:, 1:] - np.outer(S[1:, 0], S[0, 1:])
     return np.asarray(P - (1.0 - alpha) * P @ hidden @ P)
+
+
+def against_inverse(
+    found: Sweep, inverse: Sequence[float], most: float, n: int, name: str
+) -> Measured:
+    """Compare errors with their prediction, and their growth in 1/α or 1/β with what is allowed."""
+    line = heights(found.errors)
+    return Measured(
+        f"Errors {found.compared()} at {name} = {', '.join(f'{1 / x:g}' for x in inverse)}: exponent in "
+        f"1/{name} {found.power:.2f} ± {found.spread:.2f}, where the analysis allows {most:.2f}.",
+        bool(found.grows_at_most(most) and found.gap <= 1.0),
+        Curve(
+            inverse,
+            {"missing_descent": line},
+            f"1 / {name}",
+            f"Mahalanobis error, n = {n}",
+            {
+                "predicted": [p.error for p in found.levels],
+                f"exponent {most:.2f}": power_law_from(inverse, line[0], most),
+            },
+        ),
+    )
 
 
 @claim(
@@ -246,9 +274,8 @@ def decided_information(d: int, alpha: float) -> Floats:
 )
 def share(quick: bool) -> Measured:
     """Follow the error as less is seen, patterns being certain."""
-    shares = (0.5, 0.16, 0.05)
+    inverse = [1.0 / a for a in (0.5, 0.16, 0.05)]
     n, k = (800, 16) if quick else (4_000, 16)
-    inverse = [1.0 / a for a in shares]
     low, high = 0.5, 1.5
 
     def needed(x: float) -> float:
@@ -262,22 +289,7 @@ def share(quick: bool) -> Measured:
         k,
         lambda x: decided_information(2, 1.0 / x),
     )
-    line = heights(found.errors)
-    return Measured(
-        f"Errors {found.compared()} at α = {', '.join(f'{a:g}' for a in shares)}: exponent in 1/α "
-        f"{found.power:.2f} ± {found.spread:.2f}, where the analysis allows {most:.2f}.",
-        bool(found.grows_at_most(most) and found.gap <= 1.0),
-        Curve(
-            inverse,
-            {"missing_descent": line},
-            "1 / α",
-            f"Mahalanobis error, n = {n}",
-            {
-                "predicted": [p.error for p in found.levels],
-                f"exponent {most:.2f}": power_law_from(inverse, line[0], most),
-            },
-        ),
-    )
+    return against_inverse(found, inverse, most, n, "α")
 
 
 @claim(
@@ -307,28 +319,13 @@ def blocks(quick: bool) -> Measured:
         lambda x: decided_information(4, 0.4),
         lambda x: 1.0 / x,
     )
-    line = heights(found.errors)
-    return Measured(
-        f"Errors {found.compared()} at β = {', '.join(f'{1 / x:g}' for x in inverse)}: exponent in "
-        f"1/β {found.power:.2f} ± {found.spread:.2f}, where the analysis allows {most:.2f}.",
-        bool(found.grows_at_most(most) and found.gap <= 1.0),
-        Curve(
-            inverse,
-            {"missing_descent": line},
-            "1 / β",
-            f"Mahalanobis error, n = {n}",
-            {
-                "predicted": [p.error for p in found.levels],
-                f"exponent {most:.2f}": power_law_from(inverse, line[0], most),
-            },
-        ),
-    )
+    return against_inverse(found, inverse, most, n, "β")
 
 
 def equally_correlated(condition: float) -> Problem:
     """Return three columns, one anchor, with equal correlations that give this condition number."""
     truth = equicorrelated(3, correlation_for(condition, 3), [0.5, -0.5, 1.0])
-    return truth, random_thresholds(truth, 1, 0.4, 6)
+    return Problem(truth, random_thresholds(truth, 1, 0.4, 6))
 
 
 @claim(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.gaussian import Gaussian
-from halfseen.ledger.convexity import Design, hessian
+from halfseen.ledger.convexity import hessian
 from halfseen.ledger.descent_level import learn, level_for
 from halfseen.ledger.linear_thresholds import (
     autoregressive,
@@ -50,7 +50,7 @@ def forgets(quick: bool) -> Measured:
         pooled_means(problem, n, k, ProjectedLangevin(steps=round(t / eta)))[1][1] - limit[1]
         for t in times
     ]
-    error = float(standard_errors(problem, hessian(Design(*problem), truth.mean), n * k)[1])
+    error = float(standard_errors(problem, hessian(problem, truth.mean), n * k)[1])
     allowed = ALLOWED * error + eta / 4.0
     return Measured(
         f"Estimates {', '.join(f'{g:+.3f}' for g in gaps)} from the limit at M·η = "

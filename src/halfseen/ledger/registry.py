@@ -178,11 +178,6 @@ def relative_error(values: ArrayLike) -> float:
     return float(squares.std(ddof=1) / math.sqrt(squares.size) / (2.0 * squares.mean()))
 
 
-def expected_relative_error(tables: int, components: int = 1) -> float:
-    """Return the same where each error is the length of so many independent normals of one variance."""
-    return 1.0 / math.sqrt(2.0 * tables * components)
-
-
 def heights(errors: Sequence[ArrayLike]) -> list[float]:
     """Return the root mean square of the errors at each place."""
     return [root_mean_square(some) for some in errors]

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from halfseen.data.frames import frame_kind
 from halfseen.data.interval_data import IntervalData, scan_of
 from halfseen.data.moments import PairMoments
+from halfseen.data.names import check_names, with_names
 from halfseen.data.table import Table, read_table
 from halfseen.data.transforms import BoxCox, read_transforms
 from halfseen.errors import (
@@ -163,15 +164,6 @@ def _check_rule(missingness: Any) -> None:
     )
 
 
-def check_names(names: Sequence[str]) -> None:
-    """Raise an ``InputError`` for a name that stands twice."""
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise InputError(f"columns need names of their own; {name!r} stands twice.")
-        seen.add(name)
-
-
 def _options_of(
     solver: Callable[..., Fit], options: dict[str, Any], shared: dict[str, Any]
 ) -> dict[str, Any]:
@@ -241,15 +233,6 @@ def _hidden_by(rule: Missingness, data: IntervalData) -> NDArray[np.bool_]:
     if holes.inequalities is not None:
         free[:, holes.inequalities.owner] = False
     return ~free
-
-
-def with_names(X: Any, names: Sequence[str]) -> Table | IntervalData | PairMoments:
-    """Read ``X`` under these names, whatever names it brings."""
-    if isinstance(X, PairMoments):
-        return dataclasses.replace(X, names=read_table(np.zeros((2, X.width)), names).names)
-    if isinstance(X, IntervalData):
-        return dataclasses.replace(X, names=tuple(names))
-    return read_table(X, names)
 
 
 def _read(
