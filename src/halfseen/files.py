@@ -1,8 +1,58 @@
 """Files that are written whole or not at all."""
 
+import contextlib
 import os
+import reprlib
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
+
+from halfseen.errors import InputError
+
+
+@contextlib.contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Give a file to write bytes to, which takes the place of ``path`` at the end, or not at all.
+
+    The bytes go beside ``path`` and are moved there once they are on the disk, so that no reader sees
+    half of them and no crash leaves half of them. A link stays, and what it leads to is replaced; a
+    device or a pipe is written to as it is.
+    """
+    try:
+        target = Path(path).resolve()
+    except (TypeError, ValueError):
+        raise InputError(f"the path of a file was expected; got {reprlib.repr(path)}.") from None
+    if target.exists() and not target.is_file():
+        with target.open("wb") as file:
+            yield file
+        return
+    # mkstemp makes files that only their owner may read; a saved result should be like any other.
+    mask = os.umask(0)
+    os.umask(mask)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            os.chmod(name, 0o666 & ~mask)
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    _sync_folder(target.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    # The new name is an entry of the folder, which reaches the disk by itself. Not every system lets a
+    # folder be opened or synced; the move has been made all the same.
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def write_text_whole(path: str | os.PathLike[str], text: str) -> None:
@@ -10,21 +60,5 @@ def write_text_whole(path: str | os.PathLike[str], text: str) -> None:
 
     A link stays, and what it leads to is replaced; a device or a pipe is written to as it is.
     """
-    target = Path(path).resolve()
-    if target.exists() and not target.is_file():
-        target.write_text(text, encoding="utf-8", newline="")
-        return
-    # mkstemp makes files that only their owner may read; a saved result should be like any other.
-    mask = os.umask(0)
-    os.umask(mask)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        os.chmod(name, 0o666 & ~mask)
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with whole_file(path) as file:
+        file.write(text.encode("utf-8"))
