@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from halfseen.data.row_blocks import piece_rows
 from halfseen.errors import InputError
 from halfseen.gaussian import Gaussian
-from halfseen.missingness.base import Missingness
+from halfseen.missingness.base import ColumnwiseMissingness, Missingness
+from halfseen.missingness.combined import Combined
 from halfseen.seeds import Purpose, RandomState, keyed_generator, seed_of
 
 Floats = NDArray[np.float64]
@@ -73,6 +76,95 @@ def simulate(
     >>> X.shape
     (4, 2)
     """
+    _check(gaussian, missingness, n)
+    seed = seed_of(random_state)
+    Y = np.empty((n, gaussian.dimension))
+    for block, start in enumerate(range(0, n, BLOCK_ROWS)):
+        part = Y[start : start + BLOCK_ROWS]
+        part[:] = _complete(gaussian, seed, block, len(part))
+    # The coins of Probability sets come from a stream of their own.
+    X = np.where(missingness.seen(Y, keyed_generator(seed, Purpose.COINS)), Y, np.nan)
+    return (X, Y) if return_complete else X
+
+
+def simulate_blocks(
+    gaussian: Gaussian, missingness: Missingness, n: int, random_state: RandomState = 0
+) -> Iterator[tuple[Floats, Floats]]:
+    """Draw the rows of ``simulate`` block by block: memory does not grow with their number.
+
+    Parameters
+    ----------
+    gaussian : Gaussian
+    missingness : Missingness
+        Limits that differ by row, and coins within ``Combined``, need ``simulate``, unless all rows fit
+        into one block.
+    n : int
+        Number of rows.
+    random_state : int, Generator or None
+        The same seed gives the same rows, here and in ``simulate``.
+
+    Yields
+    ------
+    X : array of shape (rows, d)
+        The next rows, at most ``BLOCK_ROWS`` and ``piece_rows(d)``; NaN where a value is hidden.
+    Y : array of shape (rows, d)
+        The complete rows.
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> from halfseen.simulate import simulate_blocks
+    >>> gaussian, rule = hs.Gaussian([0.0], [[1.0]]), hs.DetectionLimits(lower=0)
+    >>> [len(X) for X, _ in simulate_blocks(gaussian, rule, 150_000)]
+    [65536, 65536, 18928]
+    """
+    _check(gaussian, missingness, n)
+    if n > _step(gaussian) and _varies_by_row(missingness):
+        raise InputError(
+            "limits that differ by row belong to one table; draw it as a whole, with simulate."
+        )
+    return _blocks(gaussian, missingness, n, seed_of(random_state))
+
+
+def _blocks(
+    gaussian: Gaussian, missingness: Missingness, n: int, seed: int
+) -> Iterator[tuple[Floats, Floats]]:
+    step = _step(gaussian)
+    for block, first in enumerate(range(0, n, BLOCK_ROWS)):
+        Y = _complete(gaussian, seed, block, min(BLOCK_ROWS, n - first))
+        # Rows of one generator are drawn at once, and hidden few at a time: wide ones take much memory.
+        for start in range(0, len(Y), step):
+            part = Y[start : start + step]
+            seen = _seen(missingness, part, seed, first + start, n > step)
+            yield np.where(seen, part, np.nan), part
+
+
+def _step(gaussian: Gaussian) -> int:
+    return min(BLOCK_ROWS, piece_rows(gaussian.dimension))
+
+
+def _seen(
+    missingness: Missingness, Y: Floats, seed: int, first: int, several: bool
+) -> NDArray[np.bool_]:
+    """Return what is seen of rows that ``first`` others precede, in a table of ``several`` blocks."""
+    coins = keyed_generator(seed, Purpose.COINS)
+    by_column = isinstance(missingness, ColumnwiseMissingness)
+    if by_column:
+        # A coin for each cell, row by row: the coins of the rows before are passed over.
+        assert isinstance(coins.bit_generator, np.random.PCG64)
+        coins.bit_generator.advance(first * Y.shape[1])
+    before = coins.bit_generator.state
+    seen = missingness.seen(Y, coins)
+    # Parts of a Combined toss their coins one part after another, each for all rows.
+    if several and not by_column and coins.bit_generator.state != before:
+        raise InputError(
+            f"{type(missingness).__name__} tosses coins, which cannot be done block by block. Draw "
+            "the table as a whole, with simulate, or state the rule as SelfCensoring."
+        )
+    return seen
+
+
+def _check(gaussian: Gaussian, missingness: Missingness, n: int) -> None:
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
         raise InputError(f"n must be a number of rows, at least 0; got {n!r}.")
     if not isinstance(missingness, Missingness):
@@ -85,11 +177,14 @@ def simulate(
             "draws tables like its own with fit.simulate(n)."
         )
     missingness.check_width(gaussian.dimension)
-    seed = seed_of(random_state)
-    Y = np.empty((n, gaussian.dimension))
-    for block, start in enumerate(range(0, n, BLOCK_ROWS)):
-        part = Y[start : start + BLOCK_ROWS]
-        part[:] = gaussian.sample(len(part), keyed_generator(seed, Purpose.ROWS, block))
-    # The coins of Probability sets come from a stream of their own.
-    X = np.where(missingness.seen(Y, keyed_generator(seed, Purpose.COINS)), Y, np.nan)
-    return (X, Y) if return_complete else X
+
+
+def _complete(gaussian: Gaussian, seed: int, block: int, rows: int) -> Floats:
+    """Draw the rows of one block."""
+    return gaussian.sample(rows, keyed_generator(seed, Purpose.ROWS, block))
+
+
+def _varies_by_row(missingness: Missingness) -> bool:
+    if isinstance(missingness, Combined):
+        return any(_varies_by_row(rule) for _, rule in missingness.parts)
+    return isinstance(missingness, ColumnwiseMissingness) and missingness.varies_by_row

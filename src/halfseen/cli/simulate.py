@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import enum
 import io
 import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,9 +14,16 @@ import numpy as np
 import typer
 
 from halfseen.cli import options as o
-from halfseen.cli.reading import split_names
-from halfseen.cli.running import check_writable, guarded, say, warnings_as_lines, write_text
+from halfseen.cli.reading import PARQUET, split_names
+from halfseen.cli.running import check_writable, guarded, say, warnings_as_lines
 from halfseen.data.interval_data import IntervalData
+from halfseen.data.names import check_names
+from halfseen.data.parquet_writing import (
+    check_empty,
+    check_parquet,
+    write_parquet,
+    write_parquet_parts,
+)
 from halfseen.data.transforms import (
     BoxCox,
     Transform,
@@ -23,18 +33,34 @@ from halfseen.data.transforms import (
 )
 from halfseen.data.writing import to_cells
 from halfseen.errors import InputError
+from halfseen.files import whole_file
 from halfseen.gaussian import Gaussian
 from halfseen.missingness import SelfCensoring, everything, rules
 from halfseen.missingness.base import Missingness
 from halfseen.missingness.holes import Scan
-from halfseen.simulate import simulate as draw
+from halfseen.simulate import simulate_blocks
+
+
+class Format(enum.StrEnum):
+    """What is written."""
+
+    AUTO = "auto"
+    CSV = "csv"
+    PARQUET = "parquet"
+
 
 Model = Annotated[
     Path | None,
     typer.Option(help="A model: what halfseen fit --output wrote, or a saved Gaussian."),
 ]
 Rows = Annotated[int, typer.Option(min=1, help="Number of rows.")]
-Names = Annotated[str, typer.Option("--columns", help="Names of the columns, without a model.")]
+Names = Annotated[
+    str,
+    typer.Option(
+        "--columns",
+        help="Names of the columns, without a model; or how many, which are named x0, x1 and on.",
+    ),
+]
 Mean = Annotated[str, typer.Option(help="Mean of every column, or one for each: 0,1,2.")]
 Deviation = Annotated[str, typer.Option("--sd", help="Standard deviations, likewise.")]
 Correlation = Annotated[float, typer.Option(help="Correlation of every pair.")]
@@ -42,8 +68,21 @@ Words = Annotated[
     bool,
     typer.Option(
         "--qualifiers/--blanks",
-        help="Write hidden cells as <0.5 where that is known, or leave them empty.",
+        help="Write hidden cells of CSV as <0.5 where that is known, or leave them empty. In Parquet "
+        "they are always null.",
     ),
+]
+Form = Annotated[
+    Format,
+    typer.Option(
+        "--format",
+        help="auto: Parquet for names that end in .parquet or .pq, else CSV. parquet with another "
+        "name: a folder of parts, absent or empty before.",
+    ),
+]
+PartRows = Annotated[
+    int | None,
+    typer.Option(min=1, help="Rows in each part of a folder; else as many as make 256 MiB."),
 ]
 
 
@@ -61,34 +100,146 @@ def simulate(
         bool, typer.Option("--log", help="Draw logarithms: columns are log-normal.")
     ] = False,
     qualifiers: Words = True,
+    format: Form = Format.AUTO,
+    part_rows: PartRows = None,
     output: o.Output = None,
 ) -> None:
-    """Draw rows from a Gaussian, hide what the rules hide, and write them as CSV."""
-    check_writable(output, "--output")
+    """Draw rows from a Gaussian, hide what the rules hide, and write them as CSV or Parquet.
+
+    Rows are drawn and written block by block: there may be more than fit into memory.
+    """
+    form = _form(format, output, part_rows)
     gaussian, names, scales = _model(model, columns, mean, sd, correlation, log)
     with warnings_as_lines():
         rule = rules(list(seen), columns=names) if seen else SelfCensoring(everything)
         modelled = transform_rule(rule, scales, names)
         assert modelled is not None
-        X, Z = draw(gaussian, modelled, rows, seed, return_complete=True)
-    values = np.where(np.isnan(X), np.nan, back_to_units(Z, scales))
-    data = _cells(values, rule, names) if qualifiers else _blanks(values, names)
-    buffer = io.StringIO()
-    for line in (list(names), *to_cells(data)):
-        buffer.write(_csv_line(line))
+        values = (
+            np.where(np.isnan(X), np.nan, back_to_units(Z, scales))
+            for X, Z in simulate_blocks(gaussian, modelled, rows, seed)
+        )
+        if form is Format.PARQUET:
+            assert output is not None
+            _write_parquet(output, names, values, part_rows)
+            return
+        tables = (
+            _cells(block, rule, names) if qualifiers else _blanks(block, names) for block in values
+        )
+        _write_csv(output, names, tables)
+
+
+def _form(form: Format, output: Path | None, part_rows: int | None) -> Format:
+    """Say what is to be written, and find out before the work whether there is a place for it."""
+    named = output is not None and output.suffix.lower() in PARQUET
+    if form is Format.AUTO:
+        if output is not None and output.is_dir():
+            raise InputError(
+                f"--output {output} is a folder; a file name is needed, or --format parquet to fill it."
+            )
+        form = Format.PARQUET if named else Format.CSV
+    if form is Format.CSV:
+        if part_rows is not None:
+            raise InputError("--part-rows is for folders of Parquet files: add --format parquet.")
+        check_writable(output, "--output")
+        return form
     if output is None:
-        typer.echo(buffer.getvalue(), nl=False)
+        raise InputError("--format parquet needs a place to write to: --output data.parquet.")
+    check_parquet()
+    if _is_folder(output):
+        check_empty(output)
+        return form
+    if part_rows is not None:
+        raise InputError(
+            f"--part-rows is for a folder of parts, but {output} is the name of a file. Name a folder, "
+            "as in --output data --format parquet."
+        )
+    check_writable(output, "--output")
+    return form
+
+
+def _is_folder(output: Path) -> bool:
+    return output.is_dir() or output.suffix.lower() not in PARQUET
+
+
+def _write_parquet(
+    output: Path, names: tuple[str, ...], blocks: Iterator[Any], part_rows: int | None
+) -> None:
+    told = _Counts()
+
+    def counted() -> Iterator[Any]:
+        for block in blocks:
+            hidden = int(np.isnan(block).sum())
+            told.add(block.shape, {"seen": block.size - hidden, "blank": hidden})
+            yield block
+
+    parts = ""
+    if _is_folder(output):
+        count = write_parquet_parts(output, names, counted(), part_rows)
+        parts = f"{count} part{'s' * (count != 1)}; "
     else:
-        write_text(output, buffer.getvalue())
-        say(f"wrote {output}: {data.describe()}")
+        write_parquet(output, names, counted())
+    say(f"wrote {output}: {parts}{told.describe()}")
 
 
-def _csv_line(cells: list[str]) -> str:
+def _write_csv(output: Path | None, names: tuple[str, ...], tables: Iterator[IntervalData]) -> None:
+    told = _Counts()
+
+    def lines() -> Iterator[str]:
+        yield _csv_lines([list(names)])
+        for data in tables:
+            told.add(data.shape, _kinds(data))
+            yield _csv_lines(to_cells(data))
+
+    if output is None:
+        for text in lines():
+            typer.echo(text, nl=False)
+        return
+    try:
+        with whole_file(output) as file:
+            for text in lines():
+                file.write(text.encode("utf-8"))
+    except OSError as error:
+        raise InputError(f"{output} cannot be written: {error.strerror or error}.") from None
+    say(f"wrote {output}: {told.describe()}")
+
+
+def _csv_lines(rows: Iterable[list[str]]) -> str:
     import csv
 
     buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerow(cells)
+    csv.writer(buffer, lineterminator="\n").writerows(rows)
     return buffer.getvalue()
+
+
+def _kinds(data: IntervalData) -> dict[str, int]:
+    """Count the cells of each kind."""
+    no_lower, no_upper = np.isneginf(data.lower), np.isposinf(data.upper)
+    return {
+        "seen": int(data.seen.sum()),
+        "below": int((no_lower & ~no_upper).sum()),
+        "above": int((~no_lower & no_upper).sum()),
+        "between": int((~data.seen & ~no_lower & ~no_upper).sum()),
+        "blank": int(data.blank.sum()),
+    }
+
+
+class _Counts:
+    """Rows, and cells of each kind, summed over blocks and told as ``IntervalData.describe`` does."""
+
+    def __init__(self) -> None:
+        self.rows = self.columns = 0
+        self.cells: Counter[str] = Counter()
+
+    def add(self, shape: tuple[int, int], kinds: dict[str, int]) -> None:
+        """Count a block."""
+        self.rows, self.columns = self.rows + shape[0], shape[1]
+        self.cells.update(kinds)
+
+    def describe(self) -> str:
+        """Return the counts in words."""
+        n, d = self.rows, self.columns
+        kinds = ", ".join(f"{count} {kind}" for kind, count in self.cells.items() if count)
+        return f"{n} row{'s' * (n != 1)}, {d} column{'s' * (d != 1)}; cells: {kinds or 'none'}"
 
 
 def _blanks(values: Any, names: tuple[str, ...]) -> IntervalData:
@@ -118,7 +269,7 @@ def _model(
 ) -> tuple[Gaussian, tuple[str, ...], tuple[Transform, ...]]:
     if model is not None:
         return _read_model(model, log)
-    names = tuple(split_names(columns))
+    names = _names(columns)
     d = len(names)
     spread = _numbers("--sd", sd, d)
     if not (spread > 0.0).all():
@@ -133,6 +284,17 @@ def _model(
     scale = parse_transform("log" if log else "none")
     gaussian = Gaussian(_numbers("--mean", mean, d), R * np.outer(spread, spread))
     return gaussian, names, (scale,) * d
+
+
+def _names(columns: str) -> tuple[str, ...]:
+    """Read names, or a number of columns."""
+    told = tuple(split_names(columns))
+    if len(told) == 1 and told[0].isascii() and told[0].isdigit():
+        if int(told[0]) < 1:
+            raise InputError(f"--columns takes names, or how many, at least 1; got {columns!r}.")
+        told = tuple(f"x{j}" for j in range(int(told[0])))
+    check_names(told)
+    return told
 
 
 def _numbers(option: str, text: str, d: int) -> Any:

@@ -1,0 +1,147 @@
+"""A table larger than the memory it is fitted in, against reading its files alone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from scipy.special import ndtri
+
+from benchmarks.registry import Row, task
+
+COLUMNS, HIDDEN, CORRELATION = 100, 0.3, 0.5
+# Bytes of Parquet, if three times as many are free on the disk.
+BYTES, QUICK_BYTES = 10_000_000_000, 200_000_000
+# Hidden cells take next to nothing, and random doubles do not compress.
+BYTES_PER_ROW = 8 * COLUMNS * (1 - HIDDEN)
+MEMORY, MOST_BYTES = "1GB", 1_000_000_000
+# Rows per second of a fit, against those of reading.
+MOST_RATIO = 2.0
+
+# Both scripts tell seconds and the high-water mark of the process itself: that of its parent would be
+# counted in ru_maxrss. Start-up is not in the seconds; of a fit, everything else is.
+TELL = """
+peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+told = {"seconds": time.perf_counter() - start, "peak": int(peak.split()[1]) * 1024, **more}
+pathlib.Path(sys.argv[1]).write_text(json.dumps(told))
+"""
+COMMAND = f"""
+import json, pathlib, sys, time
+from halfseen.cli import app
+start = time.perf_counter()
+code = 0
+try:
+    app(sys.argv[2:], prog_name="halfseen")
+except SystemExit as end:
+    code = int(end.code or 0)
+more = {{"code": code}}
+{TELL}
+"""
+READING = f"""
+import glob, json, pathlib, sys, time
+import pyarrow.parquet as pq
+start = time.perf_counter()
+rows = 0
+for path in sorted(glob.glob(sys.argv[2])):
+    for batch in pq.ParquetFile(path).iter_batches():
+        rows += batch.num_rows
+more = {{"rows": rows}}
+{TELL}
+"""
+
+
+@task
+def out_of_core(quick: bool) -> Iterator[Row]:
+    """Make Parquet files block by block, read them, and fit them by ``pairwise``."""
+    with tempfile.TemporaryDirectory(prefix="halfseen-bench-") as place:
+        size = QUICK_BYTES if quick else min(BYTES, shutil.disk_usage(place).free // 3)
+        rows = int(size / BYTES_PER_ROW)
+        data = Path(place, "data")
+        yield _make(data, rows)
+        read, fit = _rounds(place, str(data / "*.parquet"))
+        size = sum(path.stat().st_size for path in data.iterdir())
+        what = f"{size / 1e9:.2g} GB of Parquet, {rows} rows, d = {COLUMNS}, 30 % hidden"
+        yield Row(f"{what}: reading alone, pyarrow", f"{rows / read['seconds']:.0f} rows/s", "")
+        yield Row(
+            f"{what}: halfseen fit --method pairwise --memory {MEMORY}",
+            f"{rows / fit['seconds']:.0f} rows/s",
+            "",
+        )
+        yield Row(
+            f"{what}: peak memory of the whole process",
+            f"{fit['peak'] / 1e9:.2f} GB",
+            f"under {MOST_BYTES / 1e9:.0f} GB",
+            fit["peak"] < MOST_BYTES,
+        )
+        ratio = fit["seconds"] / read["seconds"]
+        yield Row(
+            "time of the fit / time of reading alone, the second of two runs each",
+            f"{ratio:.2f}",
+            f"at most {MOST_RATIO:.0f}",
+            ratio <= MOST_RATIO,
+        )
+        yield _error(Path(place, "fit.json"), rows)
+
+
+def _make(data: Path, rows: int) -> Row:
+    told = _run(
+        data.parent, COMMAND, "simulate", "--rows", str(rows), "--columns", str(COLUMNS),
+        "--correlation", str(CORRELATION), "--seen", _rule(), "--format", "parquet",
+        "--output", str(data),
+    )  # fmt: skip
+    return Row(
+        f"halfseen simulate --rows {rows} --columns {COLUMNS}: rows per second, peak memory",
+        f"{rows / told['seconds']:.0f} rows/s, {told['peak'] / 1e9:.2f} GB",
+        "",
+    )
+
+
+def _rounds(place: str, pattern: str) -> tuple[dict[str, float], dict[str, float]]:
+    """Read and fit twice, by turns; return the second of each: files that fit are in memory then."""
+    words = ["fit", pattern, "--method", "pairwise", "--seen", _rule(), "--memory", MEMORY]
+    words += ["--output", str(Path(place, "fit.json"))]
+    for _ in range(2):
+        read = _run(Path(place), READING, pattern)
+        fit = _run(Path(place), COMMAND, *words)
+    return read, fit
+
+
+def _rule() -> str:
+    names = ", ".join(f"x{j}" for j in range(COLUMNS))
+    return f"{names}: >={float(ndtri(HIDDEN))!r}"
+
+
+def _run(place: Path, script: str, *words: str) -> dict[str, float]:
+    told = place / "told.json"
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(told), *words], capture_output=True, text=True
+    )
+    if done.returncode:
+        raise RuntimeError(f"{words[0]} failed:\n{done.stderr}")
+    found = json.loads(told.read_text(encoding="utf-8"))
+    # 1 says that there is an answer with a remark.
+    if found.get("code", 0) > 1:
+        raise RuntimeError(f"halfseen {words[0]} ended with {found['code']}:\n{done.stderr}")
+    return found
+
+
+def _error(path: Path, rows: int) -> Row:
+    """Compare with the truth, in units of the standard error that complete rows would leave."""
+    found = json.loads(path.read_text(encoding="utf-8"))
+    names = found["columns"]
+    mean = np.array([found["mean"][name] for name in names])
+    covariance = np.array([[found["covariance"][a][b] for b in names] for a in names])
+    truth = CORRELATION + (1 - CORRELATION) * np.eye(COLUMNS)
+    unit = np.sqrt(np.outer(np.diag(truth), np.diag(truth)) + truth**2)
+    return Row(
+        "largest error of a mean, and of a covariance, in standard errors of complete rows",
+        f"{np.abs(mean).max() * np.sqrt(rows):.1f}, "
+        f"{(np.abs(covariance - truth) / unit).max() * np.sqrt(rows):.1f}",
+        "",
+    )

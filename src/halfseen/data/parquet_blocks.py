@@ -1,0 +1,329 @@
+"""Parquet files, however many and large, as a table in pieces."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from halfseen.data.conventions import find_column
+from halfseen.data.names import check_names
+from halfseen.data.parquet_pieces import (
+    OPEN,
+    FileStamp,
+    ParquetPiece,
+    pyarrow_parquet,
+    pyarrow_sentences,
+    reason_of,
+    shown,
+)
+from halfseen.data.row_blocks import RowBlocks, piece_rows
+from halfseen.errors import InputError
+from halfseen.missingness.columns import listed
+
+SUFFIXES = (".parquet", ".pq")
+# Spark, Hive and pyarrow keep what is no data in files and folders whose names begin with these.
+NO_DATA = (".", "_")
+# Pieces of a file: 8 TiB of values. A damaged footer that tells of more would fill the memory with them.
+MOST_PIECES = 2**20
+# pandas keeps an index without a name in columns of these names.
+INDEX = re.compile(r"__index_level_\d+__")
+
+Source = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class _File:
+    """What the footer of a file tells."""
+
+    stamp: FileStamp
+    # Types of Arrow by name, in the order of the columns.
+    types: dict[str, Any]
+    # Columns in which pandas saved an index.
+    index: frozenset[str]
+    group_sizes: tuple[int, ...]
+
+
+def scan_parquet(
+    path: Source | Sequence[Source], columns: Sequence[str] | str | None = None
+) -> RowBlocks:
+    """Plan to read Parquet files piece by piece.
+
+    Footers are read here, rows later, each piece by whoever works on it. How rows are cut into pieces
+    depends on the files and on the number of columns alone: small row groups of a file are joined up
+    to ``piece_rows(d)`` rows, those of more than twice as many are cut.
+
+    Parameters
+    ----------
+    path : path or sequence of paths
+        A file; a folder, of which every ``*.parquet`` and ``*.pq`` below it is read, in the order of
+        their names; a pattern such as ``"data/*.parquet"``. Files and folders in them whose names begin
+        with ``.`` or ``_`` hold no data, by an old habit, and are left out. Names of folders
+        (``year=2024``) are not read as columns.
+    columns : names, optional
+        The columns to read, in this order. Otherwise all that the files have, except those in
+        which pandas saved an index; all must hold numbers then.
+
+    Returns
+    -------
+    RowBlocks
+        Its pieces are small, and can be sent to machines that see the same files under the same paths.
+        Numbers of all kinds become float64, or float32 if all columns are float32; null becomes NaN.
+
+    Raises
+    ------
+    InputError
+        If there are no files, rows or columns, a file cannot be read, a column is missing, twice there
+        or not of numbers, or files do not have the same columns.
+
+    Examples
+    --------
+    >>> import tempfile, pyarrow as pa, pyarrow.parquet as pq
+    >>> from halfseen.data.parquet_blocks import scan_parquet
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pq.write_table(pa.table({"lead": [0.3, None]}), f"{folder}/2023.parquet")
+    ...     pq.write_table(pa.table({"lead": [0.7]}), f"{folder}/2024.parquet")
+    ...     blocks = scan_parquet(folder)
+    ...     blocks.shape, [piece.read().tolist() for piece in blocks.pieces]
+    ((3, 1), [[[0.3], [nan]], [[0.7]]])
+    """
+    pyarrow_parquet()
+    files = [_look(name) for name in _find(path)]
+    names = _choose(files[0], columns)
+    for file in files:
+        _check_file(file, files[0], names, columns is None)
+    single = all(str(file.types[name]) == "float" for file in files for name in names)
+    pieces = [
+        piece for file in files for piece in _cut(file, names, single, piece_rows(len(names)))
+    ]
+    if not pieces:
+        many = "has" if len(files) == 1 else f"and {len(files) - 1} more have"
+        raise InputError(f"{shown(files[0].stamp.path)} {many} no rows to read.")
+    return RowBlocks(names, tuple(pieces), tuple(piece.stop - piece.start for piece in pieces))
+
+
+def is_parquet(path: Any) -> bool:
+    """Whether a path, a pattern or all of a list look like Parquet files, or folders of them."""
+    if isinstance(path, list | tuple):
+        return bool(path) and all(is_parquet(one) for one in path)
+    if not isinstance(path, str | os.PathLike):
+        return False
+    name = os.fspath(path)
+    return str(name).lower().rstrip("/").endswith(SUFFIXES) or Path(str(name)).is_dir()
+
+
+def bytes_in_memory(path: Source) -> int:
+    """Bytes that the numbers of a Parquet file take when they are read."""
+    file = _look(os.fspath(path))
+    return 8 * sum(file.group_sizes) * len(file.types)
+
+
+def describe_row(blocks: RowBlocks, row: int) -> str:
+    """Say where a row of the whole table is, such as "row 17 of part-3.parquet"; counted from 0."""
+    number = bisect_right(blocks.first_rows, row) - 1
+    piece = blocks.pieces[number]
+    if not isinstance(piece, ParquetPiece):
+        return f"row {row}"
+    return f"row {piece.first_row + row - blocks.first_rows[number]} of {shown(piece.file.path)}"
+
+
+def _find(path: Any) -> list[str]:
+    """Return absolute paths of the files, in order."""
+    sources = list(path) if isinstance(path, list | tuple) else [path]
+    found: dict[str, None] = {}
+    for source in sources:
+        if not isinstance(source, str | os.PathLike):
+            raise InputError(
+                f"path must be the path of a Parquet file, a folder, a pattern, or a list of these; got "
+                f"{source!r}."
+            )
+        for name in _files_of(os.fspath(source)):
+            whole = os.path.abspath(name)
+            if whole in found:
+                raise InputError(f"{shown(whole)} stands twice among the files to read.")
+            found[whole] = None
+    if not found:
+        raise InputError("the list of Parquet files to read is empty.")
+    return list(found)
+
+
+def _files_of(source: str) -> list[str]:
+    if os.path.isdir(source):
+        below = list(_files_below(source))
+        if not below:
+            raise InputError(f"the folder {source} has no files that end in .parquet or .pq.")
+        return below
+    if os.path.exists(source) or not glob.has_magic(source):
+        return [source]
+    parts = Path(source).parts
+    plain = next(k for k, part in enumerate(parts) if glob.has_magic(part))
+    # A pattern that begins with the sign asks for such names, as with hidden files in a shell.
+    asked = any(part.startswith(NO_DATA) for part in parts[plain:])
+    files = [
+        file
+        for name in sorted(Path(found).parts for found in glob.glob(source, recursive=True))
+        if asked or not any(part.startswith(NO_DATA) for part in name[plain:])
+        for file in _files_below(os.path.join(*name))
+    ]
+    if not files:
+        raise InputError(f"no Parquet files match {source}.")
+    # A pattern with ** finds a folder, and then what is in it.
+    return list(dict.fromkeys(files))
+
+
+def _files_below(path: str) -> Iterator[str]:
+    """Yield the files in a folder and below; a file is yielded itself, whatever its name."""
+    if not os.path.isdir(path):
+        yield path
+        return
+    for name in sorted(os.listdir(path)):
+        inside = os.path.join(path, name)
+        if name.startswith(NO_DATA):
+            continue
+        if os.path.isdir(inside) or name.lower().endswith(SUFFIXES):
+            yield from _files_below(inside)
+
+
+def _look(path: str) -> _File:
+    """Read the footer of a file."""
+    pq = pyarrow_parquet()
+    try:
+        before = os.stat(path)
+    except OSError as error:
+        raise InputError(f"{shown(path)} cannot be read: {reason_of(error)}.") from None
+    with pyarrow_sentences(path), pq.ParquetFile(path, **OPEN) as opened:
+        footer, schema = opened.metadata, opened.schema_arrow
+        sizes = tuple(footer.row_group(k).num_rows for k in range(footer.num_row_groups))
+        saved = schema.pandas_metadata
+    if len(set(schema.names)) < len(schema.names):
+        twice = next(name for name in schema.names if schema.names.count(name) > 1)
+        raise InputError(f"{shown(path)}: two columns are named {twice!r}; rename them first.")
+    if sum(sizes) != footer.num_rows or min(sizes, default=0) < 0:
+        raise InputError(f"{shown(path)} is damaged: its footer contradicts itself about its rows.")
+    return _File(
+        FileStamp(path, before.st_size, before.st_mtime_ns, footer.num_rows),
+        dict(zip(schema.names, schema.types, strict=True)),
+        frozenset(
+            name for name in schema.names if name in _indexes(saved) or INDEX.fullmatch(name)
+        ),
+        sizes,
+    )
+
+
+def _indexes(saved: Any) -> set[str]:
+    """Return the columns that pandas says to have saved an index in; whatever stands there was read."""
+    told = saved.get("index_columns") if isinstance(saved, dict) else None
+    # An index that only counts is kept as a description, not as a column.
+    return {name for name in told if isinstance(name, str)} if isinstance(told, list) else set()
+
+
+def _choose(file: _File, columns: Sequence[str] | str | None) -> tuple[str, ...]:
+    """Return the names of the columns to read."""
+    if columns is None:
+        names = tuple(name for name in file.types if name not in file.index)
+        if not names:
+            raise InputError(f"{shown(file.stamp.path)} has no columns to read.")
+        return names
+    asked = [columns] if isinstance(columns, str) else [str(name) for name in columns]
+    if not asked:
+        raise InputError("columns= names no columns.")
+    check_names(asked)
+    for name in asked:
+        find_column(list(file.types), name, "columns=")
+    return tuple(asked)
+
+
+def _check_file(file: _File, first: _File, names: tuple[str, ...], everything: bool) -> None:
+    """Refuse a file without the columns of the first, or with more, or with columns of no numbers."""
+    here, there = shown(file.stamp.path), shown(first.stamp.path)
+    for name in names:
+        if name not in file.types:
+            raise InputError(f"{here} has no column {name!r}, which {there} has.")
+    more = [n for n in file.types if n not in file.index and n not in names] if everything else []
+    if more:
+        raise InputError(
+            f"{here} has a column {more[0]!r}, which {there} has not. Name those to read with columns=."
+        )
+    for name in names:
+        if not _is_number(file.types[name]):
+            advice = (
+                _advice(file, names)
+                if everything
+                else "Texts such as '<0.05' are read from tables that fit into memory, by read_parquet."
+            )
+            raise InputError(
+                f"{here}: column {name!r} has type {file.types[name]}, which holds no numbers. {advice}"
+            )
+
+
+def _advice(file: _File, names: Iterable[str]) -> str:
+    numbers = [name for name in names if _is_number(file.types[name])]
+    return f"Name those to read with columns=; numbers are in {listed(numbers) or 'none'}."
+
+
+def _is_number(kind: Any) -> bool:
+    from pyarrow import types
+
+    # A column in which every cell is null has no other type than that.
+    return bool(
+        types.is_floating(kind)
+        or types.is_integer(kind)
+        or types.is_boolean(kind)
+        or types.is_decimal(kind)
+        or types.is_null(kind)
+    )
+
+
+def _cut(file: _File, names: tuple[str, ...], single: bool, step: int) -> Iterator[ParquetPiece]:
+    """Yield the pieces of a file."""
+    if file.stamp.rows > MOST_PIECES * step:
+        raise InputError(
+            f"{shown(file.stamp.path)} tells of {file.stamp.rows} rows, too many to plan for; it "
+            "may be damaged. A table that is so large can be read from several files."
+        )
+    first_row = 0
+    for first, last, start, stop, cut in plan_pieces(file.group_sizes, step):
+        yield ParquetPiece(
+            file.stamp, first, last, start, stop, first_row, step if cut else 0, names, single
+        )
+        first_row += stop - start
+
+
+def plan_pieces(sizes: Sequence[int], step: int) -> Iterator[tuple[int, int, int, int, bool]]:
+    """Join and cut row groups into pieces of about ``step`` rows.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Rows in each group.
+    step : int
+
+    Yields
+    ------
+    first, last, start, stop, cut
+        Groups first to last, and rows within them; whether they are a part of a larger group.
+
+    Examples
+    --------
+    >>> list(plan_pieces([3, 4, 25], 10))
+    [(0, 1, 0, 7, False), (2, 2, 0, 10, True), (2, 2, 10, 20, True), (2, 2, 20, 25, True)]
+    """
+    first, rows = 0, 0
+    for group, size in enumerate(sizes):
+        if rows and rows + size > step:
+            yield first, group - 1, 0, rows, False
+            rows = 0
+        if rows == 0:
+            first = group
+        if size > 2 * step:
+            for start in range(0, size, step):
+                yield group, group, start, min(start + step, size), True
+        else:
+            rows += size
+    if rows:
+        yield first, len(sizes) - 1, 0, rows, False
