@@ -14,8 +14,9 @@ from threadpoolctl import threadpool_limits
 import halfseen as hs
 from benchmarks.linear_threshold import problem as threshold_problem
 from benchmarks.registry import Row, task
+from halfseen.data.row_blocks import sweep_rows
 from halfseen.missingness.holes import Scan
-from halfseen.solvers.full_information.completion import Completion, block_rows, sweep_block
+from halfseen.solvers.full_information.completion import Completion, sweep_block
 from halfseen.solvers.full_information.m_step import graphical_lasso
 from halfseen.solvers.full_information.sparse import select
 
@@ -371,7 +372,7 @@ def best_time(function, repeats: int = 9) -> float:
 
 def sweep_times(d: int) -> tuple[float, float, float, float]:
     """Seconds a cell for a sweep, half a step (of two sweeps), bare draws, bare conditional means."""
-    n = 8 * block_rows(d)
+    n = 8 * sweep_rows(d)
     truth, limit = decaying(d), float(ndtri(0.3))
     rule = hs.DetectionLimits(lower=limit)
     X, Y = hs.simulate(truth, rule, n, 0, return_complete=True)

@@ -6,11 +6,13 @@ from halfseen import metrics, planning, samplers, solvers
 from halfseen.data import (
     IntervalData,
     PairMoments,
+    RowBlocks,
     UnreadableError,
     from_frame,
     read_csv,
     read_limits,
     read_parquet,
+    scan_parquet,
     write_csv,
 )
 from halfseen.diagnostics import diagnose
@@ -22,6 +24,7 @@ from halfseen.errors import (
     HalfseenError,
     HalfseenWarning,
     InputError,
+    Interrupted,
     NotIdentifiedError,
     RarelyHitError,
 )
@@ -46,6 +49,7 @@ from halfseen.missingness import (
 )
 from halfseen.simulate import simulate
 from halfseen.solvers import Fit, Status, fit, likelihood_ratio_test, pool
+from halfseen.solvers.saving import load
 
 if TYPE_CHECKING:
     from halfseen.estimators import CensoredGaussian
@@ -65,6 +69,7 @@ __all__ = [
     "HalfseenError",
     "HalfseenWarning",
     "InputError",
+    "Interrupted",
     "Interval",
     "IntervalData",
     "LinearThreshold",
@@ -73,6 +78,7 @@ __all__ = [
     "Predicate",
     "Probability",
     "RarelyHitError",
+    "RowBlocks",
     "RuleError",
     "SelfCensoring",
     "SelfSelection",
@@ -88,6 +94,7 @@ __all__ = [
     "fit",
     "from_frame",
     "likelihood_ratio_test",
+    "load",
     "metrics",
     "planning",
     "pool",
@@ -96,6 +103,7 @@ __all__ = [
     "read_parquet",
     "rules",
     "samplers",
+    "scan_parquet",
     "simulate",
     "solvers",
     "write_csv",

@@ -24,6 +24,10 @@ class RarelyHitError(HalfseenError, RuntimeError):
     """A set was hit too rarely by the sampler for a gradient to be estimated."""
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C was pressed, and how far the work had come was written down first."""
+
+
 class HalfseenWarning(UserWarning):
     """Base of every warning of halfseen."""
 

@@ -242,15 +242,20 @@ class CensoredGaussian(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return None if self.missingness is None else self.missingness.for_columns(self._names())
 
     def _validated(self, X: Any, reset: bool, fewest: int = 2) -> NDArray[np.float64]:
-        return validate_data(
-            self,
-            # scikit-learn would read what lies under a mask.
-            np.ma.filled(X.astype(float), np.nan) if np.ma.isMaskedArray(X) else X,
-            reset=reset,
-            dtype=[np.float64, np.float32],
-            ensure_all_finite="allow-nan",
-            ensure_min_samples=fewest,
-        )
+        try:
+            # What a double cannot hold becomes infinite, and is told as such.
+            with np.errstate(over="ignore"):
+                return validate_data(
+                    self,
+                    # scikit-learn would read what lies under a mask.
+                    np.ma.filled(X.astype(float), np.nan) if np.ma.isMaskedArray(X) else X,
+                    reset=reset,
+                    dtype=[np.float64, np.float32],
+                    ensure_all_finite="allow-nan",
+                    ensure_min_samples=fewest,
+                )
+        except OverflowError:
+            raise InputError("values must be finite; one is too large for a double.") from None
 
     def _names(self) -> tuple[str, ...]:
         names = getattr(self, "feature_names_in_", None)

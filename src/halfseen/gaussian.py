@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import reprlib
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
+from halfseen.checks import real_array
 from halfseen.errors import InputError
 from halfseen.files import write_text_whole
 from halfseen.parallel import single_blas_thread
@@ -55,8 +57,8 @@ class Gaussian:
     _cholesky: NDArray[np.float64]
 
     def __init__(self, mean: ArrayLike, covariance: ArrayLike) -> None:
-        m = np.atleast_1d(np.array(mean, dtype=np.float64))
-        S = np.atleast_2d(np.array(covariance, dtype=np.float64))
+        m = np.atleast_1d(np.array(real_array("mean", mean)))
+        S = np.atleast_2d(np.array(real_array("covariance", covariance)))
         _check_parameters(m, S)
         S = 0.5 * S + 0.5 * S.T
         try:
@@ -150,8 +152,13 @@ class Gaussian:
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
             raise InputError(f"n must be a number of rows, at least 0; got {n!r}.")
         rng = np.random.default_rng(random_state)
-        with single_blas_thread():
-            return self._mean + rng.standard_normal((n, self.dimension)) @ self._cholesky.T
+        try:
+            with single_blas_thread():
+                return self._mean + rng.standard_normal((n, self.dimension)) @ self._cholesky.T
+        except (MemoryError, ValueError):
+            raise InputError(
+                f"{n} rows of {self.dimension} values do not fit into memory; draw fewer at a time."
+            ) from None
 
     def whiten(self, Y: ArrayLike) -> NDArray[np.float64]:
         """Return ``L⁻¹(y - mean)`` for each row, where L is the Cholesky factor.
@@ -174,11 +181,11 @@ class Gaussian:
         >>> bool(abs((Z.T @ Z / 10_000)[0, 1]) < 0.04)
         True
         """
-        Y = np.atleast_2d(np.asarray(Y, dtype=float))
-        if Y.shape[1] != self.dimension:
+        Y = np.atleast_2d(real_array("rows", Y))
+        if Y.ndim != 2 or Y.shape[1] != self.dimension:
             raise InputError(
                 f"rows must have {self.dimension} values, one for each coordinate; "
-                f"got {Y.shape[1]}."
+                f"got {Y.shape[1] if Y.ndim == 2 else f'shape {Y.shape}'}."
             )
         if not np.isfinite(Y).all():
             raise InputError("values must be finite; got NaN or infinity.")
@@ -201,10 +208,12 @@ class Gaussian:
         >>> hs.Gaussian([0.0], [[1.0]]).logpdf([[0.0], [1.0]]).round(4)
         array([-0.9189, -1.4189])
         """
-        Y = np.asarray(Y, dtype=float)
+        Y = real_array("rows", Y)
         Z = self.whiten(Y)
         constant = self.dimension * math.log(2.0 * math.pi) + self.log_determinant
-        values = -0.5 * (constant + (Z**2).sum(axis=1))
+        # Where a square overflows, the density is zero to any precision.
+        with np.errstate(over="ignore"):
+            values = -0.5 * (constant + (Z**2).sum(axis=1))
         return float(values[0]) if Y.ndim < 2 else values
 
     def marginal(self, indices: ArrayLike) -> Gaussian:
@@ -251,7 +260,7 @@ class Gaussian:
         Gaussian(mean=[2.0], covariance=[[1.75]])
         """
         given = self._indices(indices)
-        values = np.atleast_1d(np.asarray(values, dtype=float))
+        values = np.atleast_1d(real_array("values", values))
         if values.shape != given.shape:
             raise InputError(
                 f"one value for each conditioned coordinate is needed: {given.size} indices, "
@@ -316,11 +325,9 @@ class Gaussian:
         ...     hs.Gaussian.load(f"{folder}/g.json") == g  # to the last bit
         True
         """
-        size = Path(path).stat().st_size
-        if size > LARGEST_FILE:
-            raise InputError(f"{path} holds {size} bytes; a saved Gaussian has at most 512 MiB.")
+        text = _read_file(path)
         try:
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
+            content = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise InputError(f"{path} is not a saved Gaussian: not JSON ({error}).") from None
         if not isinstance(content, dict) or content.get("format") != FORMAT:
@@ -330,9 +337,12 @@ class Gaussian:
                 f"{path} is of version {content.get('version')!r}; this halfseen reads version "
                 f"{VERSION}. A newer halfseen may have written it."
             )
+        for name in ("mean", "covariance"):
+            if name not in content:
+                raise InputError(f'{path} is not a saved Gaussian: it lacks "{name}".')
         try:
             return cls(content["mean"], content["covariance"])
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
+        except InputError as error:
             raise InputError(f"{path} is not a saved Gaussian: {error}") from None
 
     def __eq__(self, other: object) -> bool:
@@ -352,7 +362,12 @@ class Gaussian:
         return f"Gaussian(mean={self._mean.tolist()}, covariance={self._covariance.tolist()})"
 
     def _indices(self, indices: ArrayLike) -> NDArray[np.intp]:
-        chosen = np.atleast_1d(np.asarray(indices))
+        try:
+            chosen = np.atleast_1d(np.asarray(indices))
+        except ValueError:
+            raise InputError(f"coordinates must be a list of numbers; got {indices!r}.") from None
+        if chosen.ndim > 1:
+            raise InputError(f"coordinates must be a list; got shape {chosen.shape}.")
         if chosen.size == 0:
             raise InputError("at least one coordinate must be named; got none.")
         if chosen.dtype.kind not in "iu":
@@ -365,6 +380,24 @@ class Gaussian:
         if np.unique(chosen).size != chosen.size:
             raise InputError(f"each coordinate may be named once; got {chosen.tolist()}.")
         return chosen.astype(np.intp)
+
+
+def _read_file(path: str | os.PathLike[str]) -> str:
+    """Return the text of a file that is not too large, and no device without an end."""
+    try:
+        file = Path(path)
+        if not file.is_file():
+            raise InputError(f"{path} cannot be read: there is no such file.")
+        size = file.stat().st_size
+        if size > LARGEST_FILE:
+            raise InputError(f"{path} holds {size} bytes; a saved Gaussian has at most 512 MiB.")
+        return file.read_text(encoding="utf-8")
+    except TypeError:
+        raise InputError(f"the path of a file was expected; got {reprlib.repr(path)}.") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not a saved Gaussian: not JSON ({error}).") from None
 
 
 def _check_parameters(mean: NDArray[np.float64], covariance: NDArray[np.float64]) -> None:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 from scipy.special import erf, ndtr
 
+from halfseen.checks import real_array, whole_number
 from halfseen.errors import InputError
 from halfseen.gaussian import Gaussian
 
@@ -83,10 +84,13 @@ def mahalanobis_error(mean: ArrayLike, truth: Gaussian) -> float:
     >>> hs.metrics.mahalanobis_error([3.0], hs.Gaussian([1.0], [[4.0]]))
     1.0
     """
-    found = np.asarray(mean, dtype=float)
+    _check_truth(truth)
+    found = real_array("mean", mean)
     if found.shape != truth.mean.shape:
         raise InputError(f"mean must have shape {truth.mean.shape}; got {found.shape}.")
-    return float(np.linalg.norm(truth.whiten(found)))
+    # A mean that is too far away for its square is infinitely far.
+    with np.errstate(over="ignore"):
+        return float(np.linalg.norm(truth.whiten(found)))
 
 
 def relative_frobenius_error(covariance: ArrayLike, truth: Gaussian) -> float:
@@ -108,14 +112,17 @@ def relative_frobenius_error(covariance: ArrayLike, truth: Gaussian) -> float:
     >>> hs.metrics.relative_frobenius_error([[6.0]], hs.Gaussian([1.0], [[4.0]]))
     0.5
     """
-    covariance = np.atleast_2d(np.asarray(covariance, dtype=float))
+    _check_truth(truth)
+    covariance = np.atleast_2d(real_array("covariance", covariance))
     if covariance.shape != truth.covariance.shape:
         raise InputError(
             f"covariance must have shape {truth.covariance.shape}; got {covariance.shape}."
         )
     if not np.isfinite(covariance).all():
         raise InputError("covariance must be finite; got NaN or infinity.")
-    return float(np.linalg.norm(_whitened_gap(covariance, truth)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        error = float(np.linalg.norm(_whitened_gap(covariance, truth)))
+    return math.inf if math.isnan(error) else error
 
 
 def kl_divergence(p: Gaussian, q: Gaussian) -> float:
@@ -211,6 +218,7 @@ def total_variation(
         return TotalVariation(value, 0.0, lower, upper, True)
     if p.dimension == 1:
         return TotalVariation(_total_variation_on_the_line(p, q), 0.0, lower, upper, True)
+    draws = whole_number("draws", draws)
     if draws < 2:
         raise InputError(f"draws must be at least 2 to give a standard error; got {draws}.")
     # TV = E |p - q| / (p + q) over the half-and-half mixture, and the ratio is |tanh(Δ/2)|.
@@ -261,7 +269,15 @@ def _whitened_gap(covariance: NDArray[np.float64], truth: Gaussian) -> NDArray[n
     return np.asarray(0.5 * (gap + gap.T))
 
 
+def _check_truth(truth: Gaussian) -> None:
+    if not isinstance(truth, Gaussian):
+        raise InputError(f"truth must be a Gaussian; got {type(truth).__qualname__}.")
+
+
 def _check_same_dimension(p: Gaussian, q: Gaussian) -> None:
+    for one in (p, q):
+        if not isinstance(one, Gaussian):
+            raise InputError(f"distances are between Gaussians; got {type(one).__qualname__}.")
     if p.dimension != q.dimension:
         raise InputError(
             f"both distributions must have the same number of coordinates; "

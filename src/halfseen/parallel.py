@@ -10,7 +10,9 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
+from threading import Lock
 from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
@@ -46,16 +48,77 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def single_blas_thread() -> Any:
+class _BlasLimit:
+    """One BLAS thread from the first that enters until the last that leaves.
+
+    The limit holds for the whole process. Were it set and lifted by each thread for itself, the first
+    to leave would lift it under the others, and the last would restore what it had found: one.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside = Lock(), 0
+        self._limiter: Any = None
+
+    def enter(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                _take_control()
+                self._limiter = _controller().limit(limits=1, user_api="blas")
+            self._inside += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                _take_control()
+                self._limiter.restore_original_limits()
+                _take_control()
+
+
+def _take_control() -> None:
+    """Let any thread set limits.
+
+    From 3.8 on, threadpoolctl ignores every thread but the one that set a limit first, until that is
+    done. Here the last to leave may be another thread than the first that came.
+    """
+    for library in _controller().lib_controllers:
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)
+
+
+_BLAS_LIMIT = _BlasLimit()
+
+
+@cache
+def _limited_by_thread() -> ThreadpoolController:
+    """Return the BLAS libraries in which a limit holds for the thread that sets it alone."""
+    return _controller().select(internal_api="openblas").select(threading_layer="openmp")
+
+
+@contextmanager
+def single_blas_thread() -> Iterator[None]:
     """Context in which BLAS uses one thread, so that the order of its additions is fixed."""
-    return _controller().limit(limits=1, user_api="blas")
+    _BLAS_LIMIT.enter()
+    try:
+        with _limited_by_thread().limit(limits=1):
+            yield
+    finally:
+        _BLAS_LIMIT.leave()
 
 
 def map_in_order(
-    work: Callable[[Piece], Result], pieces: Iterable[Piece], n_jobs: int | None = None
+    work: Callable[[Piece], Result],
+    pieces: Iterable[Piece],
+    n_jobs: int | None = None,
+    ahead: int | None = None,
 ) -> Iterator[Result]:
-    """Yield ``work(piece)`` for each piece, in order, computed by ``n_jobs`` threads."""
+    """Yield ``work(piece)`` for each piece, in order, computed by ``n_jobs`` threads.
+
+    Besides the result that was handed out last, at most ``ahead`` are under way or waiting, unless one
+    thread computes them.
+    """
     jobs = resolve_jobs(n_jobs)
+    ahead = jobs * PIECES_AHEAD if ahead is None else ahead
     if jobs == 1 or (isinstance(pieces, Sized) and len(pieces) < 2):
         yield from map(work, pieces)
         return
@@ -64,7 +127,7 @@ def map_in_order(
         waiting: deque[Future[Result]] = deque()
         for piece in pieces:
             waiting.append(pool.submit(work, piece))
-            if len(waiting) > jobs * PIECES_AHEAD:
+            if len(waiting) > ahead:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from halfseen.checks import positive_number
+from halfseen.checks import positive_number, real_number, whole_number
 from halfseen.errors import InputError
 
 # More rows than this, and a sentence says more than a number.
 LARGEST_COUNT = 1e300
+# So that powers of d, up to the fourth, are far from the largest double.
+MOST_COLUMNS = 10**9
 
 
 @dataclass(frozen=True)
@@ -95,17 +97,15 @@ def samples_for_self_censoring(
     >>> hs.planning.samples_for_self_censoring(d=5, eps=0.1, alpha=0.5).rows
     36567
     """
-    if isinstance(d, bool) or not isinstance(d, int | np.integer) or d < 1:
-        raise InputError(f"d must be a number of columns, at least 1; got {d!r}.")
-    if not 0.0 < eps < math.inf:
-        raise InputError(f"eps must be above 0; got {eps!r}.")
+    d, eps = _columns(d), positive_number("eps", eps)
+    alpha, delta = real_number("alpha", alpha), real_number("delta", delta)
+    condition_number = real_number("condition_number", condition_number)
     if not 0.0 < alpha <= 1.0:
         raise InputError(f"alpha must be a probability above 0; got {alpha!r}.")
     if not 1.0 <= condition_number < math.inf:
         raise InputError(f"condition_number must be at least 1; got {condition_number!r}.")
     if not 0.0 < delta < 1.0:
         raise InputError(f"delta must lie between 0 and 1; got {delta!r}.")
-    d = int(d)
     problems = d + d * (d - 1) // 2
     error = eps / (d * condition_number)
     joint = (math.log(problems) - math.log(delta)) * (1.0 / error) * (1.0 / error)
@@ -225,18 +225,38 @@ def parameters_for_missing_descent(
     >>> plan.langevin_steps > 1e50
     True
     """
-    if isinstance(d, bool) or not isinstance(d, int | np.integer) or d < 1:
-        raise InputError(f"d must be a number of columns, at least 1; got {d!r}.")
-    if not 0.0 < eps < math.inf:
-        raise InputError(f"eps must be above 0; got {eps!r}.")
+    d, eps = _columns(d), positive_number("eps", eps)
     for name, value in (("alpha", alpha), ("beta", beta), ("gamma", gamma), ("delta", delta)):
-        if not 0.0 < value <= 1.0:
+        if not 0.0 < real_number(name, value) <= 1.0:
             raise InputError(f"{name} must be above 0 and at most 1; got {value!r}.")
+    alpha, beta, gamma, delta = float(alpha), float(beta), float(gamma), float(delta)
+    smallest_eigenvalue = real_number("smallest_eigenvalue", smallest_eigenvalue)
+    largest_eigenvalue = real_number("largest_eigenvalue", largest_eigenvalue)
     if not 0.0 < smallest_eigenvalue <= largest_eigenvalue < math.inf:
         raise InputError(
             "smallest_eigenvalue must be above 0 and at most largest_eigenvalue; got "
             f"{smallest_eigenvalue!r} and {largest_eigenvalue!r}."
         )
+    bounds = (smallest_eigenvalue, largest_eigenvalue)
+    try:
+        return _descent_plan(d, eps, alpha, beta, gamma, bounds, delta)
+    except ArithmeticError:
+        raise InputError(
+            "these values lead to numbers that a computer cannot hold; choose less extreme ones."
+        ) from None
+
+
+def _descent_plan(
+    d: int,
+    eps: float,
+    alpha: float,
+    beta: float,
+    gamma: float,
+    eigenvalues: tuple[float, float],
+    delta: float,
+) -> MissingDescentPlan:
+    """Work the formulas out; an ``ArithmeticError`` where a number leaves the doubles."""
+    smallest_eigenvalue, largest_eigenvalue = eigenvalues
     condition = largest_eigenvalue / smallest_eigenvalue
     # ‖w − μ*‖₂ <= √(λ_max/β · log 1/α), and 1/√λ_min of that in Mahalanobis distance
     start = math.sqrt(condition / beta * math.log(1.0 / alpha)) if alpha < 1.0 else 0.0
@@ -312,6 +332,13 @@ class PilotPlan:
             f"information in {self.pilot_rows} rows; standard errors fall as the square root of their "
             "number, as long as as much is hidden."
         )
+
+
+def _columns(d: int) -> int:
+    d = whole_number("d", d)
+    if d > MOST_COLUMNS:
+        raise InputError(f"d must be at most {MOST_COLUMNS}, more columns than any table has.")
+    return d
 
 
 def _rows(rows: int, ratio: float) -> int:

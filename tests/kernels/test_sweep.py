@@ -402,13 +402,13 @@ def test_rows_of_the_truth_stay_rows_of_the_truth(name, truth):
     shown = rule.seen(Y, 78)
     X = np.where(shown, Y, np.nan)
     holes = rule.holes(X, Scan(np.zeros(3), np.ones(3), np.full(3, 40.0)))
-    slides = slide_factor(holes, truth.precision) is not None
+    slides = slide_factor(holes.inequalities is not None, truth.precision) is not None
     assert slides == (truth is CLOSE or holes.inequalities is not None)
     before = _statistics(Y, truth.mean)
     rows = Completion(Y.copy(), holes, 5)
     expected = [rows.sweep(truth.mean, truth.precision) for _ in range(SWEEPS)]
     mirrored = rows.Y.copy()
-    for block, values in zip(rows.blocks, rows._mirrored, strict=True):
+    for block, values in zip(rows.blocks, rows.mirrored, strict=True):
         kernel.put(mirrored[block.rows], block.cells, values)
     for after in (rows.Y, mirrored):
         change = _statistics(after, truth.mean) - before

@@ -7,6 +7,7 @@ from typing import Any
 import typer
 
 from halfseen.cli import options as o
+from halfseen.cli.pieces import fit_in_pieces, in_pieces
 from halfseen.cli.reading import Input, read_input
 from halfseen.cli.running import (
     LOOK,
@@ -20,6 +21,7 @@ from halfseen.cli.running import (
     write_text,
 )
 from halfseen.diagnostics import diagnose
+from halfseen.errors import InputError
 from halfseen.solvers import Fit, Status
 from halfseen.solvers import fit as learn
 
@@ -35,28 +37,49 @@ def fit(
     seed: o.Seed = 0,
     report: o.Report = None,
     output: o.Output = None,
+    save: o.Save = None,
     as_json: o.AsJson = False,
+    memory: o.Memory = None,
+    scratch: o.ScratchFolder = None,
+    scheduler: o.Scheduler = None,
+    checkpoint: o.Checkpoint = None,
+    every: o.Every = 60.0,
+    resume: o.Resume = False,
 ) -> None:
     """Learn the mean and the covariance behind a table with hidden values."""
     check_writable(report, "--report")
     check_writable(output, "--output")
+    check_writable(save, "--save")
+    kept: dict[str, Any] = {}
+    if checkpoint is not None or resume:
+        kept = {"checkpoint": checkpoint, "every": every, "resume": resume}
     with warnings_as_lines():
-        given = read_input(table)
-        if not as_json:
-            say(f"{data}: {given.data.describe()}")
-        note_of_blanks(given)
-        found = run_fit(given, method, covariance, seed)
+        if in_pieces(table, memory, scheduler):
+            if report is not None:
+                raise InputError(
+                    "--report needs the table in memory; fit some of the rows for one, or none."
+                )
+            large = {"memory": memory, "scratch": scratch, **kept}
+            found = fit_in_pieces(table, method, covariance, seed, as_json, scheduler, **large)
+        else:
+            given = read_input(table)
+            if not as_json:
+                say(f"{data}: {given.data.describe()}")
+            note_of_blanks(given)
+            found = run_fit(given, method, covariance, seed, **kept)
         if report is not None:
             diagnosis = diagnose(found, random_state=seed, progress=True)
             found.report(report, diagnosis=diagnosis, call=command_line(context))
     text = as_text(found) if output is not None else None
     if output is not None and text is not None:
         write_text(output, text)
+    if save is not None:
+        found.save(save)
     if as_json:
         print_json(found.to_dict())
     else:
         typer.echo(found.summary())
-    for path in filter(None, (report, output)):
+    for path in filter(None, (report, output, save)):
         say(f"wrote {path}")
     if needs_a_look(found):
         raise typer.Exit(LOOK)
@@ -84,9 +107,10 @@ def needs_a_look(found: Fit) -> bool:
     return found.status.severity >= Status.TOO_FEW_JOINT_ROWS.severity
 
 
-def run_fit(given: Input, method: str, covariance: o.Covariance | None, seed: int) -> Fit:
+def run_fit(
+    given: Input, method: str, covariance: o.Covariance | None, seed: int, **more: Any
+) -> Fit:
     """Fit what was read."""
-    more: dict[str, Any] = {}
     if given.missing_at_random is not None:
         more["missing_at_random"] = given.missing_at_random
     with rows_by_line(given.data, given.one_line_each):

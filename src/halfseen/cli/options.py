@@ -42,12 +42,14 @@ class Covariance(enum.StrEnum):
 
 
 _READING, _RULE, _MODEL, _OUTPUT = "The table", "What hides a value", "The model", "Output"
+_LARGE = "Large tables and long runs"
 
 Data = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="A CSV or Parquet file; - reads CSV from standard input.",
+        help="A CSV or Parquet file; - reads CSV from standard input. fit also takes a folder of "
+        "Parquet files, or a pattern in quotes: 'data/*.parquet'.",
         show_default=False,
     ),
 ]
@@ -158,6 +160,49 @@ Output = Annotated[
 Report = Annotated[
     Path | None,
     typer.Option(help="Write an HTML page that works offline.", rich_help_panel=_OUTPUT),
+]
+
+
+Save = Annotated[
+    Path | None,
+    typer.Option(help="Write the fit itself; halfseen.load reads it.", rich_help_panel=_OUTPUT),
+]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        help="Most memory to take, such as 1GB, for Parquet files; what does not fit is kept on disk.",
+        rich_help_panel=_LARGE,
+    ),
+]
+ScratchFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--scratch", help="Folder for what does not fit in memory.", rich_help_panel=_LARGE
+    ),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="A Dask cluster that does the work, such as tcp://10.0.0.1:8786; it must see the files.",
+        rich_help_panel=_LARGE,
+    ),
+]
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option(
+        help="A file to go on from if the work is stopped (method full).", rich_help_panel=_LARGE
+    ),
+]
+Every = Annotated[
+    float,
+    typer.Option(min=0.0, help="Seconds between checkpoints.", rich_help_panel=_LARGE),
+]
+Resume = Annotated[
+    bool,
+    typer.Option(
+        "--resume", help="Go on from the checkpoint, if there is one.", rich_help_panel=_LARGE
+    ),
 ]
 
 

@@ -21,6 +21,7 @@ from halfseen.errors import (
     HalfseenError,
     HalfseenWarning,
     InputError,
+    Interrupted,
     NotIdentifiedError,
 )
 from halfseen.files import write_text_whole
@@ -44,6 +45,9 @@ def guarded(command: F) -> F:
         except MemoryError:
             say("halfseen: there is not enough memory for this; try fewer rows.")
             raise typer.Exit(UNUSABLE) from None
+        except Interrupted as error:
+            say(f"halfseen: {in_options(str(error))}")
+            raise typer.Exit(INTERRUPTED) from None
         except KeyboardInterrupt:
             say("halfseen: interrupted; no file was changed.")
             raise typer.Exit(INTERRUPTED) from None
@@ -104,6 +108,10 @@ _OPTIONS = (
     (r"\bmissing_at_random=", "--blank "),
     (r"\btransforms=", "--transform "),
     (r"\bcovariance=", "--covariance "),
+    (r"\bresume=True", "--resume"),
+    (r"\bmemory = '", "--memory '"),
+    (r"\b(memory|scratch|checkpoint)=", r"--\1 "),
+    (r"\bclient=", "--scheduler "),
     (r"(?<=\S) +([,;.:)]| and | or | to )", r"\1"),
 )
 

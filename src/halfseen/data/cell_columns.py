@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.data.cells import BLANK, Cell, CellFormat, is_lost, read_cell, tidy
+from halfseen.data.table import float_of
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -131,7 +132,7 @@ def column_of_objects(name: str, values: Sequence[Any]) -> RawColumn:
         elif isinstance(value, bool | np.bool_):
             texts[row] = str(bool(value)).lower()
         elif isinstance(value, numbers.Real | Decimal):
-            numbers_read[row] = _float_of(value)
+            numbers_read[row] = float_of(value)
         elif not is_nothing(value):
             texts[row] = str(value)
     if all(text is None for text in texts):

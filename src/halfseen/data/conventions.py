@@ -36,6 +36,8 @@ ENDS = {"lower": "upper", "lo": "hi"}
 # The name of the column that bare ``lower`` and ``upper`` give.
 UNNAMED = "value"
 BETWEEN = " _.-"
+# So many columns of flags that belong to none are compared with all others, and so many are named.
+MOST_LOST, MOST_TOLD = 100, 8
 # What to try where names alone do not tell what a column is.
 REMEDY = (
     "choose the columns to read with columns=, or pass companions=False to read all as they are"
@@ -152,16 +154,24 @@ def _companions(names: Sequence[str], places: Sequence[int], contents: Contents)
     flags: dict[int, int] = {}
     lost: dict[int, list[int]] = {}
     ends: dict[str, dict[str, int]] = {}
+    # Looked up by name, so that the work grows with the number of columns and not with its square.
+    exact: dict[str, list[int]] = {}
+    folded: dict[str, list[int]] = {}
+    for j in places:
+        exact.setdefault(names[j], []).append(j)
+        folded.setdefault(names[j].casefold(), []).append(j)
     for j in places:
         if names[j].casefold() in ("lower", "upper"):
             ends.setdefault(UNNAMED, {})[names[j].casefold()] = j
         stem, suffix = split_name(names[j])
         if suffix in SUFFIXES:
-            base = _same_name(names, places, stem, j)
+            base = _same_name(names, exact.get(stem) or folded.get(stem.casefold(), []), j)
             if base is not None:
                 flags[j] = base
             elif contents.flag(j):
-                lost[j] = [k for k in places if names[k].casefold().startswith(stem.casefold())]
+                start = stem.casefold()
+                few = len(lost) < MOST_LOST
+                lost[j] = [k for k in places if few and names[k].casefold().startswith(start)]
         elif flag_kind(names[j]) and contents.flag(j):
             lost[j] = []
         elif suffix:
@@ -182,22 +192,20 @@ def _match_bare(
 ) -> None:
     """Match columns of flags that are named by a suffix alone with the only column of values."""
     taken = {*found.flags, *found.lost, *(end for pair in found.pairs.values() for end in pair)}
-    bare = [j for j in found.lost if not split_name(names[j])[1]]
+    bare = {j for j in found.lost if not split_name(names[j])[1]}
     values = [k for k in places if k not in taken and contents.measured(k)] if bare else []
     for j, others in found.lost.items():
-        others[:] = values if j in bare else [k for k in others if k not in taken]
+        found.lost[j] = values if j in bare else [k for k in others if k not in taken]
     if len(values) == 1 and not found.pairs:
         for j in bare:
             del found.lost[j]
             found.flags[j] = values[0]
 
 
-def _same_name(names: Sequence[str], places: Sequence[int], base: str, flag: int) -> int | None:
-    """Find the column that a flag column speaks of: in the same case, or in another one."""
-    exact = [j for j in places if names[j] == base]
-    alike = exact or [j for j in places if names[j].casefold() == base.casefold()]
+def _same_name(names: Sequence[str], alike: Sequence[int], flag: int) -> int | None:
+    """Return the column that a flag column speaks of, where one alone has its name."""
     if len(alike) > 1:
-        told = " or ".join(shorten(names[j]) for j in alike)
+        told = " or ".join(shorten(names[j]) for j in alike[:MOST_TOLD])
         raise InputError(
             f"column {called(names[flag])} may hold the flags of {told}; rename it, or pass "
             "companions=False to read each column by itself."
@@ -244,6 +252,7 @@ def _all_of(
     for flag, others in found.lost.items():
         labels = ", make a column of row labels the index with index=" if len(others) > 1 else ""
         raise InputError(f"{_lost(names, flag, found, contents)}{labels}, {REMEDY}.")
+    flags = _flags_by_column(found)
     first = {low: (name, low, high) for name, (low, high) in found.pairs.items()}
     second = {high for _, high in found.pairs.values()}
     wanted = []
@@ -252,7 +261,7 @@ def _all_of(
             name, low, high = first[j]
             wanted.append(Wanted(name, None, lower=low, upper=high))
         elif j not in second and j not in found.flags:
-            wanted.append(Wanted(names[j], j, _flags_of(j, found)))
+            wanted.append(Wanted(names[j], j, flags.get(j, ())))
     return wanted
 
 
@@ -268,8 +277,9 @@ def _refuse_doubts(names: Sequence[str], found: Companions, contents: Contents) 
                 f"column {names[flag]} is named like the flags of {names[base]}, but holds numbers "
                 f"such as {example}: rename it, {REMEDY}."
             )
+    known = {other.casefold() for other in names}
     for name, (low, high) in found.pairs.items():
-        if any(other.casefold() == name.casefold() for other in names):
+        if name.casefold() in known:
             raise InputError(
                 f"column {called(name)} stands beside {names[low]} and {names[high]}, which could be "
                 f"its ends or columns of their own: {REMEDY}."
@@ -308,6 +318,7 @@ def _some_of(
     numeric = {flag for flag in found.flags if contents.number(flag)}
     flags = {f: b for f, b in found.flags.items() if f not in numeric}
     found = found._replace(flags=flags)
+    flags_by_column = _flags_by_column(found)
     wanted = []
     for name in asked:
         if name in found.pairs and name not in names:
@@ -320,7 +331,7 @@ def _some_of(
                 f"column {called(name)} is in columns= and in index=; it can be one of them."
             )
         _refuse_flags(names, j, asked, found, contents)
-        wanted.append(Wanted(name, j, _flags_of(j, found)))
+        wanted.append(Wanted(name, j, flags_by_column.get(j, ())))
     read = {one.value for one in wanted}
     for flag, others in found.lost.items():
         if read.intersection(others):
@@ -377,5 +388,9 @@ def _refuse_flags(
         )
 
 
-def _flags_of(column: int, found: Companions) -> tuple[int, ...]:
-    return tuple(flag for flag, base in found.flags.items() if base == column)
+def _flags_by_column(found: Companions) -> dict[int, tuple[int, ...]]:
+    """Return the flag columns of each column that has any."""
+    out: dict[int, tuple[int, ...]] = {}
+    for flag, base in found.flags.items():
+        out[base] = (*out.get(base, ()), flag)
+    return out

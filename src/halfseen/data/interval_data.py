@@ -263,9 +263,16 @@ class IntervalData:
         >>> data.take(slice(1, 3)).labels
         ('B', 'C')
         """
+        try:
+            lower = self.lower[rows]
+        except (IndexError, ValueError, TypeError) as error:
+            raise InputError(
+                f"rows must be whole numbers below {len(self)}, a mask of {len(self)} rows, or a "
+                f"slice: {error}."
+            ) from None
         labels = None if self.labels is None else np.array(self.labels, dtype=object)[rows].tolist()
         return IntervalData(
-            self.lower[rows],
+            lower,
             self.upper[rows],
             self.names,
             labels=labels,
@@ -331,7 +338,10 @@ def _read_not_detected(
 ) -> Mask:
     if given is None:
         return np.zeros(lower.shape, dtype=bool)
-    mask = np.array(given)
+    try:
+        mask = np.array(given)
+    except ValueError:
+        raise InputError("not_detected must have as many cells in each row as the data.") from None
     if mask.dtype != bool or mask.shape != lower.shape:
         raise InputError(
             f"not_detected must be a boolean array of shape {lower.shape}, as the data have; got "
@@ -385,12 +395,15 @@ def _sides(given: ArrayLike | None, hidden: Mask, names: Sequence[str]) -> NDArr
     """Read the side of each hidden cell: -1 below, 1 above, 0 where it is not said."""
     if given is None:
         return np.zeros(hidden.sum(), dtype=np.int8)
-    table = np.asarray(given, dtype=object)
+    try:
+        table = np.asarray(given).astype(object)
+    except ValueError:
+        raise InputError("side must have as many cells in each row as the data.") from None
     if table.shape != hidden.shape:
         raise InputError(
             f"side must have the shape of the data, {hidden.shape}; got {table.shape}."
         )
-    words, place = np.unique(table[hidden].astype(str), return_inverse=True)
+    words, place = np.unique([str(word) for word in table[hidden]], return_inverse=True)
     for k, word in enumerate(words):
         if word.strip() not in SIDES:
             row, column = np.argwhere(hidden)[np.flatnonzero(place == k)[0]]

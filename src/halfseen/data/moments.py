@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.data.table import check_finite, read_table
+from halfseen.data.row_blocks import release_pages
+from halfseen.data.table import LARGEST_VALUE, check_finite, read_table
 from halfseen.errors import InputError
 from halfseen.kernels.blocks import prepare_block
 from halfseen.parallel import map_in_order, single_blas_thread
@@ -27,6 +28,8 @@ BLOCK_CELLS = 2**20
 PILOT_ROWS = 1024
 # A column with fewer values among them is looked through from its first row.
 FEW_PILOT_VALUES = 16
+# Of the seen values of a column; 1/1e-300 is the largest that is far from overflow.
+SMALLEST_SPREAD = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,9 +117,35 @@ class PairMoments:
         array([ True,  True])
         """
         table = read_table(X, names, fewest_rows=1)
-        X, names = table.values, table.names
+        return cls._of_table(table.values, table.names, _pilot(table.values), n_jobs)
+
+    @classmethod
+    def of_piece(
+        cls, X: NDArray[np.floating], names: tuple[str, ...], like: PairMoments | None = None
+    ) -> PairMoments:
+        """Read a piece of a table, in the units of another where that one saw enough of a column.
+
+        Pieces in the same units are merged by adding.
+        """
+        if like is None:
+            return cls._of_table(X, names, _pilot(X), 1)
+        known = np.diag(like.counts) >= FEW_PILOT_VALUES
+        shift, scale = like.shift, like.scale
+        if not known.all():
+            own = _pilot(X)
+            shift, scale = np.where(known, shift, own[0]), np.where(known, scale, own[1])
+        return cls._of_table(X, names, (shift, scale), 1)
+
+    @classmethod
+    def _of_table(
+        cls,
+        X: NDArray[np.floating],
+        names: tuple[str, ...],
+        units: tuple[Floats, Floats],
+        n_jobs: int | None,
+    ) -> PairMoments:
         n, d = X.shape
-        shift, scale = _pilot(X)
+        shift, scale = units
         inverse = 1.0 / scale
         step = max(1, BLOCK_CELLS // d)
 
@@ -130,6 +159,7 @@ class PairMoments:
             # Infinite values are reported below, by row and column.
             with np.errstate(invalid="ignore", over="ignore"):
                 sums = values.T @ mask
+                release_pages(X)
                 return mask.T @ mask, sums[:d], sums[d:], u.T @ u, low, high
 
         totals = [np.zeros((d, d)) for _ in range(4)]
@@ -142,7 +172,7 @@ class PairMoments:
                 np.maximum(high, block_high, out=high)
         moments = cls(n, totals[0], totals[1], totals[2], totals[3], shift, scale, low, high, names)
         seen = np.diag(moments.counts) > 0
-        if np.isinf(low[seen]).any() or np.isinf(high[seen]).any():
+        if (low[seen] < -LARGEST_VALUE).any() or (high[seen] > LARGEST_VALUE).any():
             check_finite(X, names)
         return moments
 
@@ -230,13 +260,15 @@ class PairMoments:
 def _pilot(X: NDArray[np.floating]) -> tuple[Floats, Floats]:
     """Provisional location and scale of each column, from rows spread over the table."""
     sample = np.array(X[:: max(1, len(X) // PILOT_ROWS)], dtype=float, order="C")
-    usable = np.isfinite(sample)
+    release_pages(X)
+    # Values that are refused in the end say nothing of the others.
+    usable = np.abs(sample) <= LARGEST_VALUE
     # A column that is hardly ever seen may be missed altogether: look for its values.
     for column in np.flatnonzero(usable.sum(axis=0) < FEW_PILOT_VALUES):
-        found = np.flatnonzero(np.isfinite(X[:, column]))[: len(sample)]
+        found = _first_values(X, int(column), len(sample))
         sample[:, column] = np.nan
-        sample[: found.size, column] = X[found, column]
-        usable[:, column] = np.isfinite(sample[:, column])
+        sample[: found.size, column] = found
+        usable[:, column] = ~np.isnan(sample[:, column])
     n = np.maximum(usable.sum(axis=0), 1)
     # Scaled down first: neither the sum nor the squares of huge values may overflow.
     largest = np.where(usable, np.abs(sample), 0.0).max(axis=0, initial=0.0)
@@ -244,5 +276,19 @@ def _pilot(X: NDArray[np.floating]) -> tuple[Floats, Floats]:
     sample = np.where(usable, sample, 0.0) / unit
     mean = sample.sum(axis=0) / n
     spread = np.sqrt((np.where(usable, sample - mean, 0.0) ** 2).sum(axis=0) / n) * unit
-    spread[~(spread > 0.0)] = 1.0
+    # A spread whose inverse a double cannot hold is none.
+    spread[~(spread > SMALLEST_SPREAD)] = 1.0
     return mean * unit, np.exp2(np.round(np.log2(spread)))
+
+
+def _first_values(X: NDArray[np.floating], column: int, most: int) -> Floats:
+    """Return the first usable values of a column."""
+    found, count = [np.empty(0)], 0
+    for start in range(0, len(X), BLOCK_CELLS):
+        part = np.array(X[start : start + BLOCK_CELLS, column], dtype=float)
+        release_pages(X)
+        found.append(part[np.abs(part) <= LARGEST_VALUE][: most - count])
+        count += found[-1].size
+        if count >= most:
+            break
+    return np.concatenate(found)

@@ -12,6 +12,11 @@ from numpy.typing import NDArray
 from halfseen.data.frames import frame_kind
 from halfseen.errors import InputError
 
+# Sums of a hundred million values of this size still fit into a double.
+LARGEST_VALUE = 1e300
+# The same of their squares, for those who do not scale the values first.
+LARGEST_SQUARED = 1e150
+
 
 class Table(NamedTuple):
     """Values of shape (n, d), NaN where hidden, and the names of the columns."""
@@ -54,15 +59,22 @@ def read_table(X: Any, given: Sequence[str] | None = None, fewest_rows: int = 2)
     return Table(array, names or tuple(f"x{i}" for i in range(d)))
 
 
-def check_finite(values: NDArray[np.floating], names: Sequence[str]) -> None:
-    """Raise an ``InputError`` naming the first infinite value."""
-    wrong = np.argwhere(np.isinf(values))
+def check_finite(
+    values: NDArray[np.floating], names: Sequence[str], largest: float = LARGEST_VALUE
+) -> None:
+    """Raise an ``InputError`` naming the first value that is infinite, or larger than ``largest``."""
+    # In the type of the values, which a float32 would otherwise leave.
+    limit = values.dtype.type(min(largest, float(np.finfo(values.dtype).max)))
+    wrong = np.argwhere((values > limit) | (values < -limit))
     if wrong.size:
         row, column = wrong[0]
-        raise InputError(
-            f"row {row}, column {names[column]}: the value is {values[row, column]}; values must be "
-            "finite, and NaN where they are hidden. Input X contains infinity."
+        value = values[row, column]
+        what = (
+            "values must be finite, and NaN where they are hidden. Input X contains infinity."
+            if np.isinf(value)
+            else f"values must lie within ±{largest:g}. Change the unit of the column."
         )
+        raise InputError(f"row {row}, column {names[column]}: the value is {value}; {what}")
 
 
 def _refuse_intervals(X: Any) -> None:
@@ -103,7 +115,9 @@ def _array_of(X: Any) -> tuple[NDArray[Any], tuple[str, ...] | None]:
     if array.dtype.kind in "OUSVMm":
         array = _numbers_of_objects(array)
     if array.dtype not in (np.float64, np.float32):
-        array = array.astype(float)
+        # What a double cannot hold becomes infinite, and is told as such.
+        with np.errstate(over="ignore"):
+            array = array.astype(float)
     return array, names
 
 
@@ -121,7 +135,7 @@ def _numbers_of_column(column: Any, name: Any) -> NDArray[np.float64]:
         if value is None or type(value).__name__ == "NAType" or value != value:
             out[row] = np.nan
         elif isinstance(value, int | float | np.floating | np.integer):
-            out[row] = value
+            out[row] = float_of(value)
         elif isinstance(value, str):
             raise InputError(_about_text(column, row, name))
         else:
@@ -130,6 +144,15 @@ def _numbers_of_column(column: Any, name: Any) -> NDArray[np.float64]:
                 "where it is hidden. State limits in the rule, not in the cells."
             )
     return out
+
+
+def float_of(value: Any) -> float:
+    """Return a number as a double: infinite where it is more than one can hold."""
+    try:
+        with np.errstate(over="ignore"):
+            return float(value)
+    except OverflowError:
+        return np.inf if value > 0 else -np.inf
 
 
 def _about_text(column: Any, row: int, name: Any) -> str:
@@ -156,9 +179,9 @@ def _numbers_of_objects(array: NDArray[Any]) -> NDArray[np.float64]:
             out[index] = np.nan
             continue
         if isinstance(value, bool | int | float | np.number) and not isinstance(
-            value, complex | np.complexfloating
+            value, complex | np.complexfloating | np.timedelta64
         ):
-            out[index] = value
+            out[index] = float_of(value)
             continue
         place = ", ".join(f"{word} {k}" for word, k in zip(("row", "column"), index, strict=False))
         raise InputError(

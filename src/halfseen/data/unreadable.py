@@ -50,8 +50,11 @@ def error_for(
     """
     lines = []
     told = set()
+    by_column: dict[str, list[UnreadableCell]] = {}
+    for cell in cells:
+        by_column.setdefault(cell.column, []).append(cell)
     for name in hopeless:
-        of_column = [cell for cell in cells if cell.column == name]
+        of_column = by_column.get(name, [])
         reasons = {cell.reason for cell in of_column}
         if len(reasons) == 1 and (held := WHOLE_COLUMN.get(next(iter(reasons)))):
             lines.append(whole_column(name, held, (cell.text for cell in of_column)))

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from halfseen.data.power import ColumnCells
 from halfseen.data.transforms import Transform
+from halfseen.errors import InputError
 from halfseen.kernels.censored_normal import cell_distances, fit_censored_normal
 from halfseen.missingness.base import ColumnRule
 from halfseen.missingness.holes import without_empty_pieces
@@ -33,6 +34,8 @@ Map = Callable[[Floats], Floats]
 MOST_BINS = 50
 # How far from the seen values, in their spreads, the ends of a ``Predicate`` are looked for.
 REACH = 40.0
+# Squares of smaller deviations are lost in a double.
+SMALLEST_SCALE = 1e-150
 
 
 class Marginal(NamedTuple):
@@ -264,6 +267,11 @@ class Column:
         ends = np.concatenate([self.cells.values, self.cells.lower, self.cells.upper])
         known = ends[np.isfinite(ends)] if self.cells.values.size < 2 else self.cells.values
         centre, scale = float(known.mean()), float(known.std())
+        if not scale > SMALLEST_SCALE:
+            raise InputError(
+                f"the values of a column differ by less than {SMALLEST_SCALE:g}, too little to work "
+                "with. Change its unit."
+            )
 
         def units(x: Floats) -> Floats:
             return (x - centre) / scale

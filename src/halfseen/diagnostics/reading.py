@@ -16,7 +16,7 @@ from halfseen.data.interval_data import IntervalData
 from halfseen.data.moments import PairMoments
 from halfseen.data.names import check_names, with_names
 from halfseen.data.power import ColumnCells
-from halfseen.data.table import Table, check_finite, read_table
+from halfseen.data.table import LARGEST_SQUARED, Table, check_finite, read_table
 from halfseen.data.transforms import Transform, read_transforms
 from halfseen.diagnostics.one_column import Column, HiddenByLimits, HiddenByRule, spread_ties
 from halfseen.errors import ContradictionError, HalfseenWarning, InputError
@@ -200,7 +200,7 @@ def read(X: Any, missingness: Missingness | None, at_random: Any) -> Reading:
     names = table.names
     check_names(names)
     as_given = np.array(table.values, dtype=np.float64)
-    check_finite(as_given, names)
+    check_finite(as_given, names, LARGEST_SQUARED)
     rule = None if missingness is None else missingness.for_columns(names)
     mask = read_mask(at_random, as_given, names)
     found: list[Contradiction] = []

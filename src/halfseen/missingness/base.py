@@ -10,6 +10,7 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from halfseen.checks import real_array
 from halfseen.errors import ContradictionError, InputError
 from halfseen.missingness.holes import SEEN, Holes, Scan, gather, whole_line, without_empty_pieces
 from halfseen.missingness.regions import Box, Region
@@ -66,6 +67,14 @@ class ColumnRule:
     def of_set(cls, seen_set: SeenSet) -> ColumnRule:
         """Rule that is the same in every row."""
         return cls(seen_set, np.empty(0), np.empty(0), None)
+
+
+def read_rows(Y: ArrayLike) -> Floats:
+    """Read rows that a rule is asked about: a table, or one row alone."""
+    rows = np.atleast_2d(real_array("rows", Y, "arrays of numbers"))
+    if rows.ndim > 2:
+        raise InputError(f"rows must be a table of rows and columns; got shape {rows.shape}.")
+    return rows
 
 
 class Missingness(ABC):
@@ -140,6 +149,17 @@ class Missingness(ABC):
         self.check_width(len(names))
         return self
 
+    def for_rows(self, rows: slice, total: int) -> Missingness:
+        """Return the rule for some of the rows of a table; the same one unless limits differ by row.
+
+        Parameters
+        ----------
+        rows : slice
+        total : int
+            Rows of the whole table.
+        """
+        return self
+
     def transformed(self, transforms: Sequence[Transform], names: Sequence[str]) -> Missingness:
         """Return the rule for columns on other scales, where it can be told there.
 
@@ -211,7 +231,7 @@ class ColumnwiseMissingness(Missingness):
         random_state : int, Generator or None
             Used by ``Probability`` sets alone.
         """
-        Y = np.atleast_2d(np.asarray(Y, dtype=float))
+        Y = read_rows(Y)
         self.check_width(Y.shape[1])
         shown = self.shown_probability(Y)
         chance = (shown > 0.0) & (shown < 1.0)
@@ -223,7 +243,7 @@ class ColumnwiseMissingness(Missingness):
 
     def hidden_region(self, X: ArrayLike) -> Box:
         """Box of the complements of the seen-sets, for the cells of ``X`` that are NaN."""
-        X = np.atleast_2d(np.asarray(X, dtype=float))
+        X = read_rows(X)
         self.check_width(X.shape[1])
 
         def hidden_set(row: int, column: int) -> SeenSet:

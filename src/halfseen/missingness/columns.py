@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from halfseen.checks import is_iterable, is_time
 from halfseen.errors import ContradictionError, InputError
 
 Columns = tuple[int | str, ...]
@@ -104,11 +105,12 @@ def check_never_hidden(
 
 
 def _columns(what: str, given: Any) -> Columns:
-    if isinstance(given, str) or not isinstance(given, Iterable):
+    if isinstance(given, str) or not is_iterable(given):
         raise InputError(f"{what} must be a list of columns; got {given!r}.")
     out: list[int | str] = []
     for column in given:
         position = isinstance(column, int | np.integer) and not isinstance(column, bool)
+        position = position and not is_time(column)
         if not (isinstance(column, str) or (position and column >= 0)):
             raise InputError(
                 f"a column is a name, or a position counted from 0; {what} holds {column!r}."

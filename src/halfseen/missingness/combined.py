@@ -9,8 +9,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from halfseen.checks import is_iterable
 from halfseen.errors import InputError
-from halfseen.missingness.base import Generator, Missingness, Transform
+from halfseen.missingness.base import Generator, Missingness, Transform, read_rows
 from halfseen.missingness.columns import (
     Columns,
     by_name,
@@ -80,6 +81,12 @@ class Combined(Missingness):
             )
         )
 
+    def for_rows(self, rows: slice, total: int) -> Missingness:
+        """Return the rule for some of the rows."""
+        parts = [(columns, rule.for_rows(rows, total)) for columns, rule in self.parts]
+        same = all(new is old for (_, new), (_, old) in zip(parts, self.parts, strict=True))
+        return self if same else type(self)(parts)
+
     def check_width(self, width: int) -> None:
         """Raise an ``InputError`` unless the parts fit tables of ``width`` columns."""
         check_fit(self._columns, width)
@@ -98,7 +105,7 @@ class Combined(Missingness):
 
     def seen(self, Y: ArrayLike, random_state: int | Generator | None = None) -> NDArray[np.bool_]:
         """Mask of the coordinates of ``Y`` that are shown, each part by its rule."""
-        Y = np.atleast_2d(np.asarray(Y, dtype=float))
+        Y = read_rows(Y)
         # One stream for all parts: two with the same seed would toss the same coins.
         rng = np.random.default_rng(random_state)
         mask = np.ones(Y.shape, dtype=bool)
@@ -115,7 +122,7 @@ class Combined(Missingness):
 
     def hidden_region(self, X: ArrayLike) -> Region:
         """Return the regions of the parts together: a ``Box`` if all are, ``Parts`` otherwise."""
-        X = np.atleast_2d(np.asarray(X, dtype=float))
+        X = read_rows(X)
         regions = tuple(
             (columns, rule.hidden_region(X[:, columns]))
             for columns, rule in self._parts_of(X.shape[1])
@@ -193,7 +200,7 @@ def _embedded(found: Sequence[tuple[NDArray[np.intp], Holes]], width: int) -> In
 
 
 def _pairs(parts: Any) -> list[tuple[Any, Any]]:
-    if not isinstance(parts, Iterable):
+    if not is_iterable(parts):
         raise InputError(f"Combined takes a list of (columns, rule); got {parts!r}.")
     pairs = list(parts)
     for k, pair in enumerate(pairs):

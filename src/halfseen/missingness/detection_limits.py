@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from halfseen.checks import real_array
 from halfseen.errors import InputError
 from halfseen.missingness.base import ColumnRule, ColumnwiseMissingness, Floats, Transform
 from halfseen.missingness.sets import Interval, SeenSet
@@ -42,6 +43,8 @@ class DetectionLimits(ColumnwiseMissingness):
     ) -> None:
         if lower is None and upper is None:
             raise InputError("DetectionLimits needs lower=, upper= or both; got neither.")
+        if any(isinstance(limits, dict) and not limits for limits in (lower, upper)):
+            raise InputError("DetectionLimits needs at least one limit; got an empty dict.")
         self.labels = _common_labels(lower, upper)
         low = _limits("lower", _by_label(lower, self.labels), -np.inf)
         high = _limits("upper", _by_label(upper, self.labels), np.inf)
@@ -86,6 +89,13 @@ class DetectionLimits(ColumnwiseMissingness):
             return np.where(absent, none, limits[..., place])
 
         return type(self)(moved(self.lower, np.nan), moved(self.upper, np.nan))
+
+    def for_rows(self, rows: slice, total: int) -> DetectionLimits:
+        """Return the limits of some of the rows."""
+        if not self.varies_by_row:
+            return self
+        self._check_rows(total)
+        return type(self)(*(_as_given(limits[rows]) for limits in (self.lower, self.upper)))
 
     def _check_rows(self, n: int) -> None:
         if self.varies_by_row and len(self.lower) != n:
@@ -152,6 +162,11 @@ class DetectionLimits(ColumnwiseMissingness):
         return f"DetectionLimits({', '.join(parts)})"
 
 
+def _as_given(limits: Floats) -> Floats:
+    """Return limits as a user gives them: NaN where there is none."""
+    return np.where(np.isfinite(limits), limits, np.nan)
+
+
 def _labels(limits: object) -> tuple[str, ...] | None:
     """Names that come with limits: keys of a dict, index of a Series, columns of a DataFrame."""
     if isinstance(limits, dict):
@@ -179,7 +194,7 @@ def _by_label(limits: Any, labels: tuple[str, ...] | None) -> Any:
     if own is None:
         return limits
     values = list(limits.values()) if isinstance(limits, dict) else np.asarray(limits)
-    table = np.array(values, dtype=float)
+    table = real_array("limits", values)
     assert labels is not None
     out = np.full((*table.shape[:-1], len(labels)), np.nan)
     out[..., [labels.index(label) for label in own]] = table
@@ -189,11 +204,7 @@ def _by_label(limits: Any, labels: tuple[str, ...] | None) -> Any:
 def _limits(name: str, given: ArrayLike | None, absent: float) -> Floats:
     if given is None:
         return np.asarray(absent)
-    try:
-        masked = np.ma.isMaskedArray(given)
-        limits = np.array(np.ma.filled(given, np.nan) if masked else given, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be numbers; got {given!r}.") from None
+    limits = np.array(real_array(name, given))
     if limits.ndim > 2:
         raise InputError(
             f"{name} must be a number, one for each column, or an array of shape (n, d); "

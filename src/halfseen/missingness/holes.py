@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from halfseen.checks import real_array
+from halfseen.errors import InputError
 from halfseen.missingness.resolve import SetTable, one_interval_each, starts, union_of_intervals
 
 Floats = NDArray[np.float64]
@@ -98,7 +100,12 @@ class Inequalities:
         >>> bool((bound.slack(np.array([[-0.3, 1.0]])) > 0).all())
         False
         """
-        return self.sign * (self.b - Y @ self.V.T)
+        Y = real_array("rows", Y)
+        wanted = len(self.sign), self.V.shape[1]
+        if Y.shape != wanted:
+            raise InputError(f"complete rows of shape {wanted} are needed; got {Y.shape}.")
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(self.sign * (self.b - Y @ self.V.T))
 
 
 @dataclass(frozen=True)
@@ -199,6 +206,12 @@ class Holes:
         >>> holes.whole_lines[holes.index[:, 1]]
         array([ True, False])
         """
+        mask = read_cells("mask", mask)
+        if mask.dtype != bool or mask.shape != self.index.shape:
+            raise InputError(
+                f"mask must be a boolean array of shape {self.index.shape}; got dtype {mask.dtype}, "
+                f"shape {mask.shape}."
+            )
         if not mask.any():
             return self
         d = self.index.shape[1]
@@ -233,6 +246,14 @@ class Holes:
             np.concatenate([bare.set_column, np.nonzero(mask)[1]]),
             bare.inequalities,
         )
+
+
+def read_cells(name: str, given: object) -> NDArray[Any]:
+    """Read something about every cell as an array, whatever it holds."""
+    try:
+        return np.asarray(given)
+    except ValueError:
+        raise InputError(f"{name} must have as many cells in each row as the data.") from None
 
 
 def whole_line() -> SetTable:
@@ -277,6 +298,20 @@ def gather(
     >>> holes.shape, len(holes.sets)
     ((2, 2), 2)
     """
+    index = read_cells("index", index)
+    if index.dtype.kind not in "iu" or index.ndim != 2:
+        raise InputError(
+            f"index must be whole numbers, one for each cell; got dtype {index.dtype}, shape "
+            f"{index.shape}."
+        )
+    count = sum(map(len, tables))
+    # Kernels look the sets up without asking.
+    if index.size and not SEEN <= index.min() <= index.max() < count:
+        raise InputError(
+            f"index must lie between {SEEN} and {count - 1}, the last of the sets; got "
+            f"{index.min()} to {index.max()}."
+        )
+    index = index.astype(np.int32, copy=False)
     if not any(map(len, tables)):
         # Kernels want a set to look at, even where no cell lies in it.
         return Holes(index, SetTable.join([whole_line()]), np.zeros(1, dtype=np.intp))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from halfseen.checks import finite_vector, whole_number
+from halfseen.checks import finite_vector, is_iterable, is_time, real_array, whole_number
 from halfseen.errors import ContradictionError, InputError
-from halfseen.missingness.base import Floats, Generator, Missingness, Transform
+from halfseen.missingness.base import Floats, Generator, Missingness, Transform, read_rows
 from halfseen.missingness.grammar import quoted
 from halfseen.missingness.holes import SEEN, Holes, Inequalities, Scan, whole_line
-from halfseen.missingness.regions import Polyhedra
+from halfseen.missingness.regions import Polyhedra, products
 from halfseen.missingness.resolve import SetTable
 
 # Rounding that a seen row may be off by, relative to the terms of its inequality.
@@ -41,11 +41,9 @@ class LinearThreshold(Missingness):
     """
 
     def __init__(self, V: ArrayLike, b: ArrayLike) -> None:
-        try:
-            self.V = np.array(V, dtype=float)
-            self.b = np.array(b, dtype=float)
-        except (TypeError, ValueError):
-            raise InputError("V and b must be arrays of numbers.") from None
+        self.V, self.b = (
+            np.array(real_array("V and b", given, "arrays of numbers")) for given in (V, b)
+        )
         if self.V.ndim != 2 or self.V.shape[0] != self.V.shape[1] or self.V.size == 0:
             raise InputError(
                 f"V must have one row and one column for each coordinate; got shape {self.V.shape}."
@@ -156,13 +154,12 @@ class LinearThreshold(Missingness):
         >>> rule.always_seen
         array([ True, False])
         """
-        try:
-            rows = np.atleast_2d(np.array(V, dtype=float))
-        except (TypeError, ValueError):
-            raise InputError("V must be an array of numbers.") from None
+        rows = np.atleast_2d(real_array("V", V, "an array of numbers"))
+        if rows.ndim > 2:
+            raise InputError(f"V must have rows and columns; got shape {rows.shape}.")
         limits = finite_vector("b", b)
         d = rows.shape[1]
-        if not isinstance(anchors, Iterable):
+        if not is_iterable(anchors):
             raise InputError(f"anchors must be a list of coordinates; got {anchors!r}.")
         chosen = {_coordinate(a, d) for a in anchors}
         others = [k for k in range(d) if k not in chosen]
@@ -187,12 +184,9 @@ class LinearThreshold(Missingness):
 
     def seen(self, Y: ArrayLike, random_state: int | Generator | None = None) -> NDArray[np.bool_]:
         """Mask of the coordinates of ``Y`` that are shown."""
-        try:
-            Y = np.atleast_2d(np.asarray(Y, dtype=float))
-        except (TypeError, ValueError):
-            raise InputError("rows must be arrays of numbers.") from None
+        Y = read_rows(Y)
         self.check_width(Y.shape[1])
-        return self.b >= Y @ self.V.T
+        return self.b >= products(Y, self.V)
 
     def transformed(self, transforms: Sequence[Transform], names: Sequence[str]) -> LinearThreshold:
         """Return the rule itself, where no transformed column takes part in a threshold."""
@@ -209,7 +203,7 @@ class LinearThreshold(Missingness):
 
     def hidden_region(self, X: ArrayLike) -> Polyhedra:
         """Polyhedron of each row of ``X`` in its hidden coordinates."""
-        X = np.atleast_2d(np.asarray(X, dtype=float))
+        X = read_rows(X)
         self.check_width(X.shape[1])
         return Polyhedra(self.V, self.b, X)
 
@@ -241,8 +235,8 @@ class LinearThreshold(Missingness):
         """
         hidden = np.isnan(X)
         known = np.where(hidden, 0.0, X)
-        value = known @ self.V.T
-        size = np.abs(known) @ np.abs(self.V).T + np.abs(self.b)
+        value = products(known, self.V)
+        size = products(np.abs(known), np.abs(self.V)) + np.abs(self.b)
         # Inequalities in which no hidden value takes part.
         settled = (hidden @ (self.V != 0).T) == 0
         wrong_seen = settled & ~hidden & (value > self.b + ROUNDING * size)
@@ -303,6 +297,7 @@ def _sum_of(weights: Floats, names: Sequence[str]) -> str:
 
 
 def _coordinate(k: int, d: int) -> int:
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 0 <= k < d:
+    whole = isinstance(k, int | np.integer) and not isinstance(k, bool) and not is_time(k)
+    if not whole or not 0 <= k < d:
         raise InputError(f"a coordinate is a whole number from 0 to {d - 1}; got {k!r}.")
     return int(k)

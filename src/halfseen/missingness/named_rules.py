@@ -12,6 +12,7 @@ from typing import Any, NoReturn, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from halfseen.checks import is_iterable
 from halfseen.errors import InputError
 from halfseen.missingness.base import Generator, Missingness, Transform
 from halfseen.missingness.columns import listed
@@ -351,7 +352,7 @@ def _half_line(shown: SeenSet) -> tuple[float, float] | None:
 
 
 def _as_list(told: Any) -> list[Any]:
-    if not isinstance(told, Iterable) or isinstance(told, bytes):
+    if not is_iterable(told) or isinstance(told, bytes):
         raise InputError(
             'rules takes a rule such as "lead: >= 0.5", a list of them, or a dict such as '
             f'{{"lead": ">= 0.5"}}; got {told!r}.'
@@ -385,7 +386,7 @@ def _texts(told: str | list[Any] | Mapping[Any, Any]) -> list[str]:
 
 
 def _read_columns(columns: Any) -> list[str]:
-    if isinstance(columns, str) or not isinstance(columns, Iterable):
+    if isinstance(columns, str) or not is_iterable(columns):
         raise InputError(f"columns must be the names of the columns, in order; got {columns!r}.")
     return [str(name) for name in columns]
 

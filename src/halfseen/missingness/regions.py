@@ -8,8 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from halfseen.checks import real_array, whole_number
 from halfseen.errors import InputError
 from halfseen.missingness.sets import SeenSet
+
+
+def products(Y: NDArray[np.floating], V: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return ``V @ y`` of each row; infinite, or NaN, where it is more than a double can hold."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(Y @ V.T)
 
 
 @dataclass(frozen=True)
@@ -55,7 +62,7 @@ class Box:
         >>> box.contains([[2.0, 0.3], [0.9, 1.0]])
         array([ True, False])
         """
-        Y = np.asarray(Y, dtype=float)
+        Y = real_array("rows", Y)
         if Y.shape != self.hidden.shape:
             raise InputError(
                 f"complete rows of shape {self.hidden.shape} are needed; got {Y.shape}."
@@ -101,7 +108,7 @@ class Polyhedra:
 
     def levels(self) -> NDArray[np.float64]:
         """Right-hand sides c of every row: what the seen values leave for the hidden ones."""
-        return self.signs() * (self.b - np.where(self.hidden, 0.0, self.X) @ self.V.T)
+        return self.signs() * (self.b - products(np.where(self.hidden, 0.0, self.X), self.V))
 
     def row(self, row: int) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
         """Return the hidden coordinates of a row, and its A and c.
@@ -124,6 +131,9 @@ class Polyhedra:
         >>> bool((A @ [2.9] <= c).all()), bool((A @ [3.1] <= c).all())
         (True, False)
         """
+        row = whole_number("row", row, 0)
+        if row >= len(self.X):
+            raise InputError(f"rows run from 0 to {len(self.X) - 1}; got {row}.")
         one = Polyhedra(self.V, self.b, self.X[row : row + 1])
         where = np.flatnonzero(one.hidden[0])
         return where, one.signs()[0][:, None] * self.V[:, where], one.levels()[0]
@@ -147,10 +157,10 @@ class Polyhedra:
         >>> rule.hidden_region([[3.0, np.nan], [3.0, np.nan]]).contains([[3.0, 2.9], [3.0, 3.1]])
         array([ True, False])
         """
-        Y = np.asarray(Y, dtype=float)
+        Y = real_array("rows", Y)
         if Y.shape != self.X.shape:
             raise InputError(f"complete rows of shape {self.X.shape} are needed; got {Y.shape}.")
-        return ((self.b >= Y @ self.V.T) == ~self.hidden).all(axis=1)
+        return ((self.b >= products(Y, self.V)) == ~self.hidden).all(axis=1)
 
 
 @dataclass(frozen=True)
@@ -198,7 +208,7 @@ class Parts:
         >>> region.contains([[-1.0, 3.0, 2.0]])
         array([ True])
         """
-        Y = np.asarray(Y, dtype=float)
+        Y = real_array("rows", Y)
         if Y.shape != self.hidden.shape:
             raise InputError(
                 f"complete rows of shape {self.hidden.shape} are needed; got {Y.shape}."

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from halfseen.errors import ApproximationWarning, ContradictionError
+from halfseen.checks import is_iterable, real_array
+from halfseen.errors import ApproximationWarning, ContradictionError, InputError
 from halfseen.missingness.sets import Predicate, Probability, SeenSet
 
 Floats = NDArray[np.float64]
@@ -170,6 +171,9 @@ class SetTable:
         >>> SetTable.join([below, above]).start
         array([0, 1, 2])
         """
+        tables = list(tables) if is_iterable(tables) else []
+        if not tables or not all(isinstance(table, SetTable) for table in tables):
+            raise InputError("join takes a list of at least one SetTable.")
         return SetTable(
             starts(np.concatenate([np.diff(t.start) for t in tables])),
             np.concatenate([t.lower for t in tables]),
@@ -213,6 +217,12 @@ def one_interval_each(lower: Floats, upper: Floats) -> SetTable:
     >>> len(below), below.start
     (3, array([0, 1, 2, 3]))
     """
+    lower, upper = real_array("lower", lower), real_array("upper", upper)
+    if lower.ndim != 1 or lower.shape != upper.shape:
+        raise InputError(
+            f"lower and upper must be vectors of one length; got shapes {lower.shape} and "
+            f"{upper.shape}."
+        )
     return _with_pieces(np.arange(lower.size + 1), lower, upper)
 
 

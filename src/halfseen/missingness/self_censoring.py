@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from halfseen.checks import is_iterable
 from halfseen.errors import InputError
 from halfseen.missingness.base import ColumnRule, ColumnwiseMissingness, Floats, Transform
 from halfseen.missingness.sets import Interval, SeenSet, Union
@@ -31,7 +32,7 @@ class SelfCensoring(ColumnwiseMissingness):
 
     def __init__(self, sets: SeenSet | Iterable[SeenSet]) -> None:
         self._shared = isinstance(sets, SeenSet)
-        if not isinstance(sets, SeenSet | Iterable):
+        if not (isinstance(sets, SeenSet) or is_iterable(sets)):
             raise InputError(
                 f"SelfCensoring takes a set, or one set for each column; got {sets!r}."
             )

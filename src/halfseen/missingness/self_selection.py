@@ -8,8 +8,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from halfseen.checks import is_iterable
 from halfseen.errors import ContradictionError, InputError
-from halfseen.missingness.base import Floats, Generator, Missingness, Transform
+from halfseen.missingness.base import Floats, Generator, Missingness, Transform, read_rows
 from halfseen.missingness.columns import (
     by_name,
     check_fit,
@@ -56,7 +57,7 @@ class SelfSelection(Missingness):
     def __init__(
         self, groups: Iterable[Iterable[int | str]] | None = None, largest: bool = True
     ) -> None:
-        if groups is not None and (isinstance(groups, str) or not isinstance(groups, Iterable)):
+        if groups is not None and (isinstance(groups, str) or not is_iterable(groups)):
             raise InputError(
                 f"groups must be a list of lists of columns, such as [[0, 1], [2, 3]]; got {groups!r}."
             )
@@ -85,7 +86,7 @@ class SelfSelection(Missingness):
 
     def seen(self, Y: ArrayLike, random_state: int | Generator | None = None) -> NDArray[np.bool_]:
         """Mask of the winners of their groups, and of the columns in no group."""
-        Y = np.atleast_2d(np.asarray(Y, dtype=float))
+        Y = read_rows(Y)
         mask = np.ones(Y.shape, dtype=bool)
         for group in self._groups_of(Y.shape[1]):
             part = Y[:, group]
@@ -107,7 +108,7 @@ class SelfSelection(Missingness):
 
     def hidden_region(self, X: ArrayLike) -> Box:
         """Box of what lies below the winner; a cell whose group shows no winner may be anything."""
-        X = np.atleast_2d(np.asarray(X, dtype=float))
+        X = read_rows(X)
         winners = self._winners(X)
 
         def hidden_set(row: int, column: int) -> SeenSet:

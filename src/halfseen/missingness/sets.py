@@ -11,10 +11,12 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from halfseen.checks import is_iterable, real_array
 from halfseen.errors import AssumptionWarning, InputError
 
 Floats = NDArray[np.float64]
@@ -138,12 +140,12 @@ class Interval(SeenSet):
     closed_upper: bool = True
 
     def __post_init__(self) -> None:
-        try:
-            lower, upper = float(self.lower), float(self.upper)
-        except (TypeError, ValueError):
+        ends = [real_array("the ends of an interval", end) for end in (self.lower, self.upper)]
+        if any(end.ndim for end in ends):
             raise InputError(
                 f"the ends of an interval must be numbers; got {self.lower!r} and {self.upper!r}."
-            ) from None
+            )
+        lower, upper = (float(end) for end in ends)
         if math.isnan(lower) or math.isnan(upper):
             raise InputError(f"the ends of an interval may not be NaN; got {lower} and {upper}.")
         if not lower < upper:
@@ -162,7 +164,7 @@ class Interval(SeenSet):
 
     def contains(self, x: ArrayLike) -> NDArray[np.bool_]:
         """Whether each value lies in the interval."""
-        x = np.asarray(x, dtype=float)
+        x = real_array("values", x)
         above = x >= self.lower if self.closed_lower else x > self.lower
         below = x <= self.upper if self.closed_upper else x < self.upper
         return above & below
@@ -219,7 +221,7 @@ class Union(SeenSet):
     intervals: tuple[Interval, ...]
 
     def __init__(self, intervals: Iterable[Interval]) -> None:
-        parts = tuple(intervals)
+        parts: tuple[Any, ...] = tuple(intervals) if is_iterable(intervals) else (intervals,)
         if not all(isinstance(part, Interval) for part in parts):
             raise InputError("a union is made of intervals; use A | B to join other sets.")
         joined = _join(parts) if parts else None
@@ -234,7 +236,7 @@ class Union(SeenSet):
 
     def contains(self, x: ArrayLike) -> NDArray[np.bool_]:
         """Whether each value lies in one of the intervals."""
-        x = np.asarray(x, dtype=float)
+        x = real_array("values", x)
         inside = np.zeros(x.shape, dtype=bool)
         for piece in self.intervals:
             inside |= piece.contains(x)
@@ -295,7 +297,7 @@ class Predicate(SeenSet):
 
     def contains(self, x: ArrayLike) -> NDArray[np.bool_]:
         """Ask the function."""
-        x = np.asarray(x, dtype=float)
+        x = real_array("values", x)
         answer = np.asarray(_ask(self.name, self.function, x))
         _check_answer(self.name, x, answer)
         if answer.dtype != bool and not np.isin(answer, (0, 1)).all():
@@ -353,7 +355,7 @@ class Probability(SeenSet):
 
     def probability(self, x: ArrayLike) -> Floats:
         """Ask the function."""
-        x = np.asarray(x, dtype=float)
+        x = real_array("values", x)
         answer = np.asarray(_ask(self.name, self.function, x), dtype=float)
         _check_answer(self.name, x, answer)
         wrong = ~((answer >= 0.0) & (answer <= 1.0))

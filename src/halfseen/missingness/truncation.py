@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from halfseen.errors import ContradictionError, InputError
-from halfseen.missingness.base import Floats, Generator, Missingness, Transform
+from halfseen.missingness.base import Floats, Generator, Missingness, Transform, read_rows
 from halfseen.missingness.holes import SEEN, Holes, Scan, gather
 from halfseen.missingness.regions import Box
 
@@ -64,7 +64,7 @@ class Truncation(Missingness):
 
     def seen(self, Y: ArrayLike, random_state: int | Generator | None = None) -> NDArray[np.bool_]:
         """Mask that is True on whole rows."""
-        Y = np.atleast_2d(np.asarray(Y, dtype=float))
+        Y = read_rows(Y)
         self.check_width(Y.shape[1])
         return np.repeat(self.contains(Y)[:, None], Y.shape[1], axis=1)
 

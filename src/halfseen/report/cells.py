@@ -123,7 +123,7 @@ class Cells:
 def read_cells(fit: Fit) -> Cells | None:
     """Read the table of a fit; None where the fit does not hold it."""
     source = fit.source
-    if source is None:
+    if source is None or source.X is None:
         return None
     labels = getattr(source.X, "labels", None) or getattr(source.original, "labels", None)
     labels = None if labels is None else tuple(map(str, labels))

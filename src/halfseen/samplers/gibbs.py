@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from halfseen.checks import whole_number
 from halfseen.kernels.polyhedron import gibbs_chain
-from halfseen.samplers.region import Region, State
+from halfseen.samplers.region import Region, State, read_point
 
 Floats = NDArray[np.float64]
 
@@ -58,7 +58,7 @@ class Gibbs:
 
     def init(self, region: Region, start: Floats, rng: np.random.Generator) -> State:
         """Start at a feasible point."""
-        return State(start.copy())
+        return State(read_point(region, start))
 
     def step(self, region: Region, state: State, rng: np.random.Generator) -> tuple[State, Info]:
         """Sweep for one draw."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from halfseen.checks import positive_number, whole_number
 from halfseen.kernels.polyhedron import langevin_chain
-from halfseen.samplers.region import Region, State
+from halfseen.samplers.region import Region, State, read_point
 
 Floats = NDArray[np.float64]
 
@@ -75,7 +75,7 @@ class ProjectedLangevin:
 
     def init(self, region: Region, start: Floats, rng: np.random.Generator) -> State:
         """Start at a feasible point."""
-        return State(start.copy())
+        return State(read_point(region, start))
 
     def step(self, region: Region, state: State, rng: np.random.Generator) -> tuple[State, Info]:
         """Run the chain for one draw."""

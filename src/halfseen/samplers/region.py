@@ -7,6 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from halfseen.checks import real_array
+from halfseen.data.table import LARGEST_SQUARED
+from halfseen.errors import InputError
 from halfseen.kernels.polyhedron import most_violated, project_polyhedron, relax
 
 Floats = NDArray[np.float64]
@@ -60,6 +63,16 @@ class Region:
     c: Floats
     known_directions: Floats | None = None
 
+    def __post_init__(self) -> None:
+        mean, A, c = (real_array(name, getattr(self, name)) for name in ("mean", "A", "c"))
+        if mean.ndim != 1 or A.ndim != 2 or A.shape[1] != mean.size or c.shape != A.shape[:1]:
+            raise InputError(
+                "mean, A and c must have the shapes (k,), (m, k) and (m,); got "
+                f"{mean.shape}, {A.shape} and {c.shape}."
+            )
+        for name, array in (("mean", mean), ("A", A), ("c", c)):
+            object.__setattr__(self, name, array)
+
     @property
     def directions(self) -> Floats:
         """Principal directions of the constraints: right singular vectors of A, in rows."""
@@ -85,7 +98,7 @@ class Region:
         >>> half_line.contains(np.array([0.3]))
         True
         """
-        return bool(most_violated(u, self.A, self.c)[0] < 0)
+        return bool(most_violated(read_point(self, u), self.A, self.c)[0] < 0)
 
     def feasible_point(self) -> Floats | None:
         """Return a point inside the polyhedron, near the mean; None if there is none.
@@ -169,6 +182,16 @@ class Region:
         if found.status != 0 or found.x is None or found.x[k] < SMALLEST_BALL:
             return None
         return self.mean + np.asarray(found.x[:k], dtype=float), float(found.x[k])
+
+
+def read_point(region: Region, u: Floats) -> Floats:
+    """Return a point as an array of its own, of the dimension of the region."""
+    point = np.array(real_array("the point", u))
+    if not (np.abs(point) <= LARGEST_SQUARED).all():
+        raise InputError(f"the point must be finite, and within ±{LARGEST_SQUARED:g}.")
+    if point.shape != region.mean.shape:
+        raise InputError(f"the point must have shape {region.mean.shape}; got {point.shape}.")
+    return point
 
 
 def principal_directions(A: Floats) -> Floats:

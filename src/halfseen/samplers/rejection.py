@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.errors import RarelyHitError
-from halfseen.samplers.region import Region, State
+from halfseen.samplers.region import Region, State, read_point
 
 Floats = NDArray[np.float64]
 
@@ -98,7 +98,7 @@ class Rejection:
 
     def init(self, region: Region, start: Floats, rng: np.random.Generator) -> State:
         """Nothing to prepare."""
-        return State(start.copy())
+        return State(read_point(region, start))
 
     def step(self, region: Region, state: State, rng: np.random.Generator) -> tuple[State, Info]:
         """Propose until a point falls into the polyhedron."""

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from halfseen.checks import real_array
+from halfseen.data.table import LARGEST_SQUARED
 from halfseen.errors import ContradictionError, InputError
 from halfseen.gaussian import Gaussian
 from halfseen.missingness.linear_threshold import LinearThreshold
@@ -118,6 +120,7 @@ class Conditionals:
         ContradictionError
             For a row whose region is empty.
         """
+        self._check_reach(mean)
         points = []
         for row in range(len(self.X)):
             if not self.hidden[row].any():
@@ -134,6 +137,19 @@ class Conditionals:
             points.append(point)
         return points
 
+    def _check_reach(self, mean: Floats) -> None:
+        """Raise an ``InputError`` for a value whose squared distance no double can hold."""
+        deviations = np.sqrt(np.diag(self.covariance))
+        with np.errstate(over="ignore"):
+            far = np.fmax(np.abs(self.X), np.abs(mean)) / deviations > LARGEST_SQUARED
+        if far.any():
+            row, column = (int(k) for k in np.argwhere(far)[0])
+            raise InputError(
+                f"row {row}, column {self.names[column]}: the value or its mean is more than "
+                f"{LARGEST_SQUARED:g} standard deviations ({deviations[column]:.3g}) from zero. Is the "
+                "covariance in the units of the data?"
+            )
+
 
 def check_covariance(covariance: object, d: int) -> Gaussian:
     """Return N(0, Σ) for a known covariance of d columns, or raise with a sentence."""
@@ -142,10 +158,7 @@ def check_covariance(covariance: object, d: int) -> Gaussian:
             "this method needs the covariance: pass covariance=, of shape "
             f"({d}, {d}). It learns the mean alone."
         )
-    try:
-        S = np.asarray(covariance, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError(f"covariance must be an array of numbers; got {covariance!r}.") from None
+    S = real_array("covariance", covariance)
     if S.shape != (d, d):
         raise InputError(f"covariance must have shape ({d}, {d}), as the data have; got {S.shape}.")
     return Gaussian(np.zeros(d), S)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +17,8 @@ from halfseen.missingness.resolve import SetTable, starts
 from halfseen.parallel import map_in_order
 from halfseen.solvers.columns import Column, Columns, Floats, Integers, Marginals
 
+# Who works on items: ``spread(work, items, *common)`` yields ``work(item, *common)`` in order.
+Spread = Callable[..., Iterator[Any]]
 # Terms of the Hermite series for sets that are only known as functions: 0.95^256 = 2e-6 bounds what
 # is left out at ρ = 0.95, and a smooth probability has long been zero there.
 SERIES_TERMS = 256
@@ -43,6 +47,7 @@ def solve_pairs(
     use_hidden: bool,
     mask: NDArray[np.bool_] | None = None,
     n_jobs: int | None = None,
+    spread: Spread | None = None,
 ) -> Correlations:
     """Solve every pair for its correlation.
 
@@ -54,6 +59,8 @@ def solve_pairs(
         False for ``truncation`` (seen values alone), True for ``pairwise`` (the 2×2 table too).
     mask : boolean array of shape (n, d), optional
         Which cells are seen; needed where limits differ by row.
+    spread : callable, optional
+        ``spread(work, items, *common)`` yields ``work(item, *common)`` in order; threads otherwise.
     """
     i, j = np.triu_indices(moments.width, 1)
     sums = _pair_sums(moments, marginals, i, j)
@@ -63,25 +70,35 @@ def solve_pairs(
     general = np.array([needs_series(c) for c in columns.items])
     step = PAIRS_PER_PIECE_BY_ROW if by_row else PAIRS_PER_PIECE
     mixed = (general[i] | general[j]) if i.size else np.zeros(0, dtype=bool)
-    pieces = [
-        (kind[start : start + step], masses)
-        for kind, masses in ((np.flatnonzero(~mixed), corners), (np.flatnonzero(mixed), series))
-        for start in range(0, kind.size, step)
-    ]
 
-    def solve(piece: tuple[Integers, SetMasses]) -> tuple[Floats, NDArray[np.int64]]:
-        pairs, masses = piece
+    def counted(pairs: Integers) -> tuple[PairSums, PairCells]:
         if by_row:
             assert mask is not None
             cells = _cells_by_row(columns, mask, i[pairs], j[pairs], offset, use_hidden)
         else:
             cells = _cells(moments, columns, i[pairs], j[pairs], use_hidden)
-        return solve_correlations(PairSums(*(s[pairs] for s in sums)), cells, masses)
+        return PairSums(*(s[pairs] for s in sums)), cells
 
     rho, flag = np.zeros(i.size), np.zeros(i.size, dtype=np.int64)
-    for (pairs, _), answer in zip(pieces, map_in_order(solve, pieces, n_jobs), strict=True):
-        rho[pairs], flag[pairs] = answer
+    for kind, masses in ((np.flatnonzero(~mixed), corners), (np.flatnonzero(mixed), series)):
+        pieces = [kind[start : start + step] for start in range(0, kind.size, step)]
+        if spread is None:
+            answers = map_in_order(partial(_count_and_solve, counted, masses), pieces, n_jobs)
+        else:
+            answers = spread(_solve, map(counted, pieces), masses)
+        for pairs, answer in zip(pieces, answers, strict=True):
+            rho[pairs], flag[pairs] = answer
     return Correlations(rho, flag == 1, flag != 2)
+
+
+def _count_and_solve(
+    counted: Callable[[Integers], tuple[PairSums, PairCells]], masses: SetMasses, pairs: Integers
+) -> tuple[Floats, NDArray[np.int64]]:
+    return _solve(counted(pairs), masses)
+
+
+def _solve(item: tuple[PairSums, PairCells], masses: SetMasses) -> tuple[Floats, NDArray[np.int64]]:
+    return solve_correlations(*item, masses)
 
 
 def _pair_sums(moments: PairMoments, marginals: Marginals, i: Integers, j: Integers) -> PairSums:

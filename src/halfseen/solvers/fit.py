@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import inspect
+import os
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,6 +17,7 @@ from halfseen.data.frames import frame_kind
 from halfseen.data.interval_data import IntervalData, scan_of
 from halfseen.data.moments import PairMoments
 from halfseen.data.names import check_names, with_names
+from halfseen.data.row_blocks import RowBlocks
 from halfseen.data.table import Table, read_table
 from halfseen.data.transforms import BoxCox, read_transforms
 from halfseen.errors import (
@@ -27,8 +29,11 @@ from halfseen.errors import (
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness
 from halfseen.missingness.linear_threshold import LinearThreshold
 from halfseen.missingness.truncation import Truncation
+from halfseen.scaling.engine import Engine
+from halfseen.scaling.sources import blocks_of, engine_for
 from halfseen.seeds import RandomState
 from halfseen.solvers.full_information import full
+from halfseen.solvers.in_pieces import InPieces
 from halfseen.solvers.missing_descent import missing_descent
 from halfseen.solvers.pairwise import pairwise
 from halfseen.solvers.prepare import warn
@@ -64,14 +69,19 @@ def fit(
     n_jobs: int | None = None,
     names: Sequence[str] | None = None,
     transforms: Any = None,
+    client: Any = None,
+    memory: str | float | None = None,
+    scratch: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Fit:
     """Learn the Gaussian behind a table with hidden values.
 
     Parameters
     ----------
-    X : array-like of shape (n, d), data frame, IntervalData or PairMoments
-        NaN where a value is hidden.
+    X : array-like of shape (n, d), data frame, IntervalData, PairMoments, RowBlocks or path
+        NaN where a value is hidden. A path is that of a Parquet file, of a folder of them, or a pattern
+        such as "data/*.parquet"; these, NumPy memmaps, Dask arrays and Dask data frames are read in
+        pieces, and may be larger than memory.
     missingness : Missingness, optional
         What hides a value: SelfCensoring, DetectionLimits, SelfSelection, LinearThreshold, Combined
         or Truncation. None: nothing does, and NaN is missing at random.
@@ -94,6 +104,14 @@ def fit(
         The scale on which columns are normal: "log", "log10", "sqrt", "boxcox", "yeojohnson", a power
         such as "boxcox(0.3)", or "none"; one for all, one for each, or by name in a dict. Powers that
         are not given are learned from values and holes. Limits and rules are stated in original units.
+    client : dask.distributed.Client, optional
+        A cluster that does the work. The answer is, to the last bit, that of one machine with the same
+        pieces: row groups of Parquet files, chunks of Dask arrays.
+    memory : str or int, optional
+        The most memory that this process may take, as "1GB", for tables in pieces: what does not
+        fit is kept on disk. The answer does not depend on it.
+    scratch : path, optional
+        The folder for what does not fit in memory; that for temporary files by default.
     **options
         Further arguments of the method's own function in ``halfseen.solvers``. Those of ``full`` that
         are wanted most:
@@ -102,6 +120,7 @@ def fit(
         - ``correlation=``: the correlations, where they are known and the scales are not.
         - ``mean=``: the mean, where it is known.
         - ``start=``: a Gaussian to start from, in place of the usual starts.
+        - ``checkpoint=``, ``every=``, ``resume=``: a file to go on from when the work was stopped.
 
     Returns
     -------
@@ -119,6 +138,19 @@ def fit(
     True
     """
     _check_rule(missingness)
+    blocks = blocks_of(X, names, client, memory, scratch)
+    if blocks is not None:
+        result = _fit_pieces(
+            blocks,
+            X,
+            missingness,
+            method,
+            engine_for(client, memory, scratch, n_jobs),
+            transforms,
+            {**options, "covariance": covariance},
+            {"random_state": random_state, "progress": progress, "n_jobs": n_jobs},
+        )
+        return _with_warning(result)
     table, original, frame = _read(X, names)
     check_names(table.names)
     # What kind of rule it is may be known only when its names are.
@@ -148,10 +180,53 @@ def fit(
             result.source, original=original, original_rule=missingness, call=given
         )
         result = dataclasses.replace(result, source=source, frame=frame)
+    return _with_warning(result)
+
+
+def _with_warning(result: Fit) -> Fit:
+    """Warn whoever called ``fit`` if the answer needs a look."""
     if result.status.severity >= Status.TOO_FEW_JOINT_ROWS.severity:
         details = " ".join(note.text for note in result.notes if note.status is result.status)
-        warnings.warn(f"{result.status.value} {details}", ConvergenceWarning, stacklevel=2)
+        warnings.warn(f"{result.status.value} {details}", ConvergenceWarning, stacklevel=3)
     return result
+
+
+def _fit_pieces(
+    blocks: RowBlocks,
+    X: Any,
+    missingness: Missingness | None,
+    method: str,
+    engine: Engine,
+    transforms: Any,
+    options: dict[str, Any],
+    shared: dict[str, Any],
+) -> Fit:
+    """Fit a table in pieces, where the engine has them."""
+    check_names(blocks.names)
+    rule = None if missingness is None else missingness.for_columns(blocks.names)
+    solver = _choose(method, rule, blocks)
+    given = _options_of(solver, options, shared)
+    at_random = given.pop("missing_at_random", None)
+    with engine:
+        table = InPieces.prepare(blocks, missingness, at_random, transforms, engine)
+        stated = None if rule is None else table.rule
+        if solver is full:
+            result = solver(table.rows(), stated, **given)
+        else:
+            result = solver(table.moments(), stated, spread=engine.map, **given)
+    source = result.source or Source(None, stated, None, 0, shared["n_jobs"], {})
+    # Rows that are elsewhere are not held: imputations are made of rows that are passed.
+    held = Table(X, blocks.names) if isinstance(X, np.ndarray) and transforms is None else None
+    source = dataclasses.replace(
+        source,
+        X=held,
+        missingness=stated,
+        missing_at_random=at_random,
+        # Without the pieces, which may hold memory of a cluster.
+        original=dataclasses.replace(blocks, pieces=()) if held is None else held,
+        original_rule=missingness,
+    )
+    return dataclasses.replace(result, source=source, transforms=table.reader.transforms)
 
 
 def _check_rule(missingness: Any) -> None:
@@ -172,8 +247,8 @@ def _options_of(
     if options["covariance"] is None and "covariance" not in allowed:
         del options["covariance"]
     for option in options:
-        if option not in allowed:
-            known = [p for p in allowed if p not in ("X", "missingness", "contains")]
+        if option not in allowed or option == "spread":
+            known = [p for p in allowed if p not in ("X", "missingness", "contains", "spread")]
             known += [p for p in ("names", "transforms") if p not in known]
             close = difflib.get_close_matches(option, known, 1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
@@ -287,6 +362,8 @@ def _choose(method: str, missingness: Missingness | None, X: Any) -> Callable[..
         raise InputError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
     if isinstance(X, IntervalData):
         allowed = _ANY
+    elif isinstance(X, RowBlocks):
+        allowed = _in_pieces(missingness)
     elif isinstance(missingness, Truncation):
         allowed = _WHOLE_ROWS
     elif isinstance(missingness, LinearThreshold):
@@ -308,11 +385,27 @@ def _choose(method: str, missingness: Missingness | None, X: Any) -> Callable[..
             what = "IntervalData, whose cells say themselves where they lie"
         elif isinstance(X, PairMoments):
             what = "moments"
+        elif isinstance(X, RowBlocks):
+            what = "a table in pieces"
+            if missingness is not None:
+                what += f" under {type(missingness).__name__}"
         else:
             what = "data without a rule" if missingness is None else type(missingness).__name__
         offers = [name for name in allowed if _works(name, missingness, X)]
         raise InputError(f"method {method!r} does not fit {what}; choose {' or '.join(offers)}.")
     return allowed[method]
+
+
+def _in_pieces(missingness: Missingness | None) -> dict[str, Callable[..., Fit]]:
+    """Methods for tables that are read in pieces."""
+    if isinstance(missingness, Truncation):
+        raise InputError(
+            "under Truncation the table is needed in memory: pass an array, of some rows if need be."
+        )
+    by_column = missingness is None or isinstance(missingness, ColumnwiseMissingness)
+    if not by_column or getattr(missingness, "varies_by_row", False):
+        return _ANY
+    return {"full": full, "pairwise": pairwise, "truncation": truncation}
 
 
 def _works(method: str, missingness: Missingness | None, X: Any) -> bool:

@@ -1,11 +1,16 @@
 """The loop that every iterative solver shares.
 
-A solver is ``init``, ``step`` and ``done``; progress is written once, here.
+A solver is ``init``, ``step`` and ``done``; progress, checkpoints and stopping are written once, here.
 """
 
 from __future__ import annotations
 
+import signal
+import sys
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
 S = TypeVar("S")
@@ -33,18 +38,89 @@ class IterativeSolver(Protocol[S]):
         ...
 
 
-def iterate(solver: IterativeSolver[S], progress: bool = False) -> tuple[S, list[dict[str, Any]]]:
-    """Run a solver to its end; return the last state and the record of every step."""
-    state = solver.init()
-    history: list[dict[str, Any]] = []
-    with progress_bar(solver.name, solver.steps, progress) as advance:
-        for _ in range(solver.steps):
+class Keeper(Protocol[S]):
+    """Who writes down how far a solver has come."""
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time to write."""
+        ...
+
+    def begin(self) -> tuple[S, list[dict[str, Any]], bool] | None:
+        """Return the state and the record that were written down, and whether that was the end."""
+        ...
+
+    def write(self, state: S, history: list[dict[str, Any]], ended: bool) -> None:
+        """Write them down."""
+        ...
+
+    def interrupted(self, history: list[dict[str, Any]]) -> BaseException:
+        """Return what to raise when Ctrl-C was pressed and all is written down."""
+        ...
+
+
+def iterate(
+    solver: IterativeSolver[S], progress: bool = False, keeper: Keeper[S] | None = None
+) -> tuple[S, list[dict[str, Any]]]:
+    """Run a solver to its end; return the last state and the record of every step.
+
+    With a ``keeper`` it goes on from what was written down, and Ctrl-C waits for the end of a step.
+    """
+    found = None if keeper is None else keeper.begin()
+    if found is not None and found[2]:
+        return found[0], found[1]
+    history: list[dict[str, Any]]
+    state, history = (solver.init(), []) if found is None else found[:2]
+    with (
+        progress_bar(solver.name, solver.steps, progress) as advance,
+        interrupts_held(keeper is not None) as pressed,
+    ):
+        for _ in range(len(history), solver.steps):
             state, info = solver.step(state)
             history.append(info)
             advance(info.get("expected_steps"))
-            if solver.done(state):
+            ended = solver.done(state) or len(history) == solver.steps
+            if keeper is not None:
+                if ended or pressed() or keeper.due:
+                    keeper.write(state, history, ended)
+                if pressed():
+                    raise keeper.interrupted(history)
+            if ended:
                 break
     return state, history
+
+
+@contextmanager
+def interrupts_held(hold: bool) -> Iterator[Callable[[], bool]]:
+    """Hold Ctrl-C back, and say whether it was pressed; pressed again, it interrupts at once.
+
+    Signals reach the main thread alone: elsewhere nothing is held.
+    """
+    pressed = False
+
+    def note(number: int, frame: Any) -> None:
+        nonlocal pressed
+        if pressed:
+            signal.default_int_handler(number, frame)
+        pressed = True
+        print(
+            "\nhalfseen: finishing a step to write the checkpoint; press Ctrl-C again to stop at once.",
+            file=sys.stderr,
+        )
+
+    if not hold or threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler:
+        # Someone else decides what Ctrl-C means.
+        yield lambda: False
+        return
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class progress_bar:

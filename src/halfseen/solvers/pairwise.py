@@ -8,7 +8,7 @@ from halfseen.missingness.base import Missingness
 from halfseen.parallel import single_blas_thread
 from halfseen.solvers.assemble import EIGENVALUE_FLOOR
 from halfseen.solvers.columns import censored_marginals, truncated_marginals
-from halfseen.solvers.correlations import solve_pairs
+from halfseen.solvers.correlations import Spread, solve_pairs
 from halfseen.solvers.prepare import prepare, warn
 from halfseen.solvers.result import Fit, name_some
 from halfseen.solvers.truncation import finish
@@ -20,6 +20,7 @@ def pairwise(
     *,
     eigenvalue_floor: float = EIGENVALUE_FLOOR,
     n_jobs: int | None = None,
+    spread: Spread | None = None,
 ) -> Fit:
     """Learn a Gaussian from the seen values and from which cells are hidden.
 
@@ -40,6 +41,8 @@ def pairwise(
         Smallest eigenvalue of the assembled correlation matrix.
     n_jobs : int or None
         Threads; None for all cores. The answer does not depend on it.
+    spread : callable, optional
+        Who solves the pairs, in place of threads: the ``map`` of an engine.
 
     Returns
     -------
@@ -69,5 +72,5 @@ def pairwise(
     with single_blas_thread():
         start = truncated_marginals(data.columns)
         marginals = censored_marginals(data.columns, start)
-        pairs = solve_pairs(data.moments, data.columns, marginals, True, data.mask, n_jobs)
+        pairs = solve_pairs(data.moments, data.columns, marginals, True, data.mask, n_jobs, spread)
         return finish(data, marginals, pairs, "pairwise", eigenvalue_floor, {})

@@ -99,10 +99,17 @@ def read_moments(
     """Collect moments of a table, check it against the rule, and return the rule for its columns."""
     rule = rule.for_columns(names)
     moments = PairMoments.from_array(values, names, n_jobs)
-    for i in _suspect_columns(moments, rule):
-        rule.check_column(values[:, i], int(i), moments.names[i])
+    check_suspects(values, moments, rule)
     _warn_of_habits(values, moments, rule)
     return moments, rule
+
+
+def check_suspects(
+    values: NDArray[np.floating], moments: PairMoments, rule: ColumnwiseMissingness
+) -> None:
+    """Check values against a rule, where their moments do not already show that they agree with it."""
+    for i in _suspect_columns(moments, rule):
+        rule.check_column(values[:, i], int(i), moments.names[i])
 
 
 def warn(text: str) -> None:
@@ -129,21 +136,43 @@ def _warn_of_habits(
                 "they come out wrong; full does not."
             )
         return
-    piled = []
+    warn_of_piles(limits_reached(values, moments, rule), moments.names, rule)
+
+
+def limits_reached(
+    values: NDArray[np.floating], moments: PairMoments, rule: Missingness
+) -> NDArray[np.float64]:
+    """Count, for each column, values on its lower and upper limit, and the most of any other value.
+
+    Of shape (d, 4), the last two for either limit. Where no value lies on a limit nothing is counted.
+    """
+    out = np.zeros((moments.width, 4))
+    if not isinstance(rule, ColumnwiseMissingness) or rule.varies_by_row:
+        return out
     for i in range(moments.width):
         seen_set = rule.column_rule(i).seen_set
-        if not isinstance(seen_set, Interval):
+        if not isinstance(seen_set, Interval) or moments.counts[i, i] == 0:
             continue
-        for end, extreme in (
-            (seen_set.lower, moments.smallest[i]),
-            (seen_set.upper, moments.largest[i]),
-        ):
-            if end == extreme and moments.counts[i, i] > 0:
+        ends = (seen_set.lower, moments.smallest[i]), (seen_set.upper, moments.largest[i])
+        for side, (end, extreme) in enumerate(ends):
+            if end == extreme:
                 found, counts = np.unique(values[:, i], return_counts=True)
-                count = int(counts[found == end].sum())
-                usual = int(counts[found != end].max(initial=1))
-                if count >= FEWEST_PILED and count > PILED_RATIO * usual:
-                    piled.append(f"{moments.names[i]} ({count} times {end:g})")
+                out[i, side] = counts[found == end].sum()
+                out[i, 2 + side] = counts[found != end].max(initial=1)
+    return out
+
+
+def warn_of_piles(reached: NDArray[np.float64], names: Sequence[str], rule: Missingness) -> None:
+    """Warn of values that seem to stand for those beyond their limit; see ``limits_reached``."""
+    piled = []
+    for i, side in np.argwhere(reached[:, :2] >= FEWEST_PILED):
+        count, usual = reached[i, side], reached[i, 2 + side]
+        if count > PILED_RATIO * usual:
+            assert isinstance(rule, ColumnwiseMissingness)
+            seen_set = rule.column_rule(int(i)).seen_set
+            assert isinstance(seen_set, Interval)
+            end = seen_set.upper if side else seen_set.lower
+            piled.append(f"{names[int(i)]} ({count:.0f} times {end:g})")
     if piled:
         warn(
             f"values lie exactly on the limit: {name_some(piled)}. If they stand for values beyond it, "

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from halfseen.checks import finite_vector, positive_number
+from halfseen.errors import InputError
 from halfseen.gaussian import Gaussian
 
 
@@ -38,6 +41,9 @@ def project_to_domain(
     radius = positive_number("radius", radius)
     if not isinstance(covariance, Gaussian):
         covariance = Gaussian(np.zeros(origin.size), covariance)
-    gap = v - origin
-    length = float(np.linalg.norm(np.linalg.solve(covariance.cholesky, gap)))
+    with np.errstate(over="ignore"):
+        gap = v - origin
+        length = float(np.linalg.norm(np.linalg.solve(covariance.cholesky, gap)))
+    if not math.isfinite(length):
+        raise InputError("point is too far from start: their distance is more than can be held.")
     return origin + gap * (min(radius, length) / length) if length > 0 else origin.copy()

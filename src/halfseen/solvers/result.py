@@ -701,6 +701,31 @@ class Fit:
 
         return write_report(self, path, diagnosis=diagnosis, call=call, title=title)
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write what was learned to one file, which ``halfseen.load`` reads to the last bit.
+
+        The table is not written, and neither is a rule that is known only as a function: a file holds
+        no code. docs/saved-fits.md describes the file.
+
+        Parameters
+        ----------
+        path : path of the file
+            It is written whole or not at all. ``.hsfit`` is a usual ending.
+
+        Examples
+        --------
+        >>> import tempfile, halfseen as hs
+        >>> rule = hs.DetectionLimits(lower=0.0)
+        >>> fit = hs.fit(hs.simulate(hs.Gaussian([1.0], [[1.0]]), rule, 500), rule, random_state=0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     fit.save(f"{folder}/lead.hsfit")
+        ...     hs.load(f"{folder}/lead.hsfit").gaussian == fit.gaussian
+        True
+        """
+        from halfseen.solvers.saving import save
+
+        save(self, path)
+
     def __repr__(self) -> str:
         return (
             f"Fit(method={self.method!r}, status={self.status.name}, columns={len(self.names)}, "

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from halfseen.checks import finite_vector, whole_number
+from halfseen.checks import finite_vector, real_array, whole_number
 from halfseen.data.table import check_finite, read_table
 from halfseen.errors import InputError
 from halfseen.gaussian import Gaussian
@@ -65,7 +65,7 @@ def sample_gradient(
     """
     if not isinstance(missingness, LinearThreshold):
         raise InputError(f"missingness must be a LinearThreshold; got {missingness!r}.")
-    values = np.asarray(row, dtype=np.float64)
+    values = real_array("row", row)
     if values.ndim != 1:
         raise InputError(f"row must be one observation, a vector; got shape {values.shape}.")
     names = read_table(values[None], fewest_rows=1).names

@@ -96,18 +96,18 @@ def apply(
     rule = transform_rule(missingness, transforms, X.names)
     if rule is not None and isinstance(table, Table):
         values = np.array(table.values, dtype=float)
-        _onto_limits(values, rule)
+        onto_limits(values, rule)
         table = Table(values, table.names)
     return table, rule
 
 
-def _onto_limits(values: Floats, rule: Missingness) -> None:
+def onto_limits(values: Floats, rule: Missingness) -> None:
     """Move values that rounding took across their limit, by the last digit, back onto it."""
     if isinstance(rule, Combined):
         for columns, part in rule.parts:
             chosen = [int(c) for c in columns]
             own = values[:, chosen]
-            _onto_limits(own, part)
+            onto_limits(own, part)
             values[:, chosen] = own
     if not isinstance(rule, ColumnwiseMissingness):
         return

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from halfseen.checks import whole_number
 from halfseen.data.transforms import Identity, Log
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ METHODS = {
 
 def summarise(fit: Fit, most_columns: int = 40, most_correlations: int = 8) -> str:
     """Return a table of what was learned, in 80 columns of text."""
+    most_columns = whole_number("most_columns", most_columns, 0)
     parts = [_head(fit), _columns(fit, most_columns)]
     if fit.transforms is not None:
         parts.append(_original(fit, most_columns))

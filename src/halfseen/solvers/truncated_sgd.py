@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from halfseen.data.table import check_finite, read_table
+from halfseen.data.table import LARGEST_SQUARED, check_finite, read_table
 from halfseen.errors import InputError, NotIdentifiedError
 from halfseen.gaussian import Gaussian
 from halfseen.missingness.truncation import Truncation
@@ -239,7 +239,7 @@ def truncated_sgd(
     rule = contains if isinstance(contains, Truncation) else Truncation(contains)
     table = read_table(X)
     values, names = np.asarray(table.values, dtype=np.float64), table.names
-    check_finite(values, names)
+    check_finite(values, names, LARGEST_SQUARED)
     rule.check_width(values.shape[1])
     rule.check(values, names)
     rows = values[~np.isnan(values).any(axis=1)]

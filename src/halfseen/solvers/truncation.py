@@ -12,7 +12,7 @@ from halfseen.missingness.base import Missingness
 from halfseen.parallel import single_blas_thread
 from halfseen.solvers.assemble import EIGENVALUE_FLOOR, assemble
 from halfseen.solvers.columns import Marginals, truncated_marginals
-from halfseen.solvers.correlations import Correlations, solve_pairs
+from halfseen.solvers.correlations import Correlations, Spread, solve_pairs
 from halfseen.solvers.plane import solve_planes
 from halfseen.solvers.prepare import Prepared, joint_row_notes, pair_names, prepare
 from halfseen.solvers.result import Fit, Note, Status, name_some, projection_notes
@@ -27,6 +27,7 @@ def truncation(
     form: Form = "correlation",
     eigenvalue_floor: float = EIGENVALUE_FLOOR,
     n_jobs: int | None = None,
+    spread: Spread | None = None,
 ) -> Fit:
     """Learn a Gaussian from the seen values alone.
 
@@ -50,6 +51,8 @@ def truncation(
         Smallest eigenvalue of the assembled correlation matrix.
     n_jobs : int or None
         Threads; None for all cores. The answer does not depend on it.
+    spread : callable, optional
+        Who solves the pairs, in place of threads: the ``map`` of an engine.
 
     Returns
     -------
@@ -69,7 +72,7 @@ def truncation(
     data = prepare(X, missingness, "truncation", n_jobs)
     with single_blas_thread():
         marginals = truncated_marginals(data.columns)
-        pairs = solve_pairs(data.moments, data.columns, marginals, False, data.mask, n_jobs)
+        pairs = solve_pairs(data.moments, data.columns, marginals, False, data.mask, n_jobs, spread)
         if form == "paper":
             pairs = solve_planes(data.moments, data.columns, marginals, pairs, data.mask, n_jobs)
         return finish(data, marginals, pairs, "truncation", eigenvalue_floor, {"form": form})

@@ -5,13 +5,13 @@ import pytest
 from scipy.special import expit
 
 import halfseen as hs
+from halfseen.data.row_blocks import sweep_rows
 from halfseen.kernels.sweep import put
 from halfseen.missingness.holes import SEEN, Scan
 from halfseen.parallel import single_blas_thread
 from halfseen.solvers.full_information.completion import (
     Completion,
     Moments,
-    block_rows,
     inside,
     make_block,
 )
@@ -67,7 +67,7 @@ def _same(one, other):
 
 
 def test_threads_change_no_bit(rule):
-    n = 2 * block_rows(4) + 77
+    n = 2 * sweep_rows(4) + 77
     Y, holes, _ = _table(rule, n)
     one, two = (_swept(Y, holes, sweeps=2, n_jobs=jobs) for jobs in (1, 2))
     assert len(one[0].blocks) == 3
@@ -83,7 +83,7 @@ def test_the_seed_and_the_chain_say_everything():
 
 def test_blocks_do_not_depend_on_one_another():
     # The rows of the second block are drawn as if they were alone, with the uniforms of that block.
-    step = block_rows(4)
+    step = sweep_rows(4)
     Y, holes, _ = _table(RULES["unions"], step + 300)
     whole, _ = _swept(Y, holes, sweeps=1)
     head, _ = _swept(Y[:step], holes.take(slice(0, step)), sweeps=1)
@@ -110,7 +110,7 @@ def test_rows_never_leave_their_regions_and_seen_cells_never_change(rule):
     Y, holes, shown = _table(rule, 400)
     rows, _ = _swept(Y, holes, sweeps=60)
     mirrored = rows.Y.copy()
-    for block, values in zip(rows.blocks, rows._mirrored, strict=True):
+    for block, values in zip(rows.blocks, rows.mirrored, strict=True):
         put(mirrored[block.rows], block.cells, values)
     for table in (rows.Y, mirrored):
         np.testing.assert_array_equal(table[shown], Y[shown])
@@ -179,7 +179,7 @@ def test_mirrored_chains_cancel_noise():
     for _ in range(40):
         rows.sweep(TRUTH.mean, TRUTH.precision)
         mirrored = rows.Y.copy()
-        put(mirrored, rows.blocks[0].cells, rows._mirrored[0])
+        put(mirrored, rows.blocks[0].cells, rows.mirrored[0])
         noise.append([rows.Y.mean(axis=0), mirrored.mean(axis=0)])
     one, two = np.moveaxis(np.array(noise)[5:], 1, 0)
     assert (~shown).any(axis=0).all()

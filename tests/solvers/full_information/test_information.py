@@ -11,7 +11,6 @@ from halfseen.solvers.full_information.information import (
     LARGEST_GAIN_SHARE,
     MOST_ROWS,
     complete_information,
-    information,
     information_along,
     row_scores,
     spread_rows,
@@ -24,9 +23,9 @@ from halfseen.solvers.full_information.m_step import (
     pack,
     unpack,
 )
-from halfseen.solvers.full_information.pair_information import pair_errors
 from halfseen.solvers.inference.likelihood import row_log_likelihoods
 from tests import naive
+from tests.solvers.full_information.held import information, pair_errors
 
 
 def _table(truth, rule, n, seed=0):

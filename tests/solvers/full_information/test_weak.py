@@ -11,13 +11,13 @@ import pytest
 import halfseen as hs
 from halfseen.parallel import single_blas_thread
 from halfseen.seeds import Purpose, keyed_generator
-from halfseen.solvers.full_information.information import information
 from halfseen.solvers.full_information.learn import _weak_note
 from halfseen.solvers.full_information.m_step import Free, MStep, pack, unpack
 from halfseen.solvers.full_information.problem import read_problem
 from halfseen.solvers.inference.bootstrap import refits
 from halfseen.solvers.inference.likelihood import row_log_likelihoods
 from tests import naive
+from tests.solvers.full_information.held import information
 
 SCALE = np.array([0.35, 0.6, 1.0])
 ROY = hs.Gaussian(
@@ -84,7 +84,7 @@ def test_a_fit_ends_at_the_top_of_a_curved_ridge(seed):
     # its noise of 0.1 for each parameter; averaging brings that closer: 0.7 is far.
     assert 2.0 * (log_likelihood(top) - log_likelihood(at)) < 0.5
     # 0.3 as above, and a fifth for where they are estimated: the ridge is steeper further on.
-    ratio = fit.standard_errors.vector() / problem.units / np.sqrt(np.diag(ref))
+    ratio = fit.standard_errors.vector() / problem.overview.units / np.sqrt(np.diag(ref))
     np.testing.assert_allclose(ratio, 1.0, atol=0.5)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from halfseen.data.row_blocks import sweep_rows
 from halfseen.kernels.leap import MOST_CELLS, leap
 from halfseen.kernels.sweep import Cells, get, put, slide, sweep
 from halfseen.missingness.holes import SEEN, Holes
@@ -16,8 +18,6 @@ from halfseen.seeds import Purpose, keyed_generator
 
 Floats = NDArray[np.float64]
 
-# Cells in a block: its work arrays stay in the cache of a core. Part of the meaning of a seed.
-BLOCK_CELLS = 2**15
 # Variance of a column over that given all others (the variance inflation factor) beyond which a sweep by
 # itself would need many rounds.
 CLOSELY_BOUND = 5.0
@@ -88,17 +88,33 @@ class Draws(NamedTuple):
         return Draws(1.0 - self.cells, self.direction, 1.0 - self.rows, 1.0 - self.leaps)
 
 
-def slide_factor(holes: Holes, P: Floats) -> Floats | None:
+def slide_factor(bound: bool, P: Floats) -> Floats | None:
     """Return the Cholesky factor of the covariance where slides are of use, else None.
 
     They are where some column is nearly a function of the others, or where inequalities bind cells
-    together.
+    together, which ``bound`` says.
     """
     S = np.linalg.inv(P)
     S = 0.5 * (S + S.T)
-    if holes.inequalities is None and (np.diag(S) * np.diag(P)).max() < CLOSELY_BOUND:
+    if not bound and (np.diag(S) * np.diag(P)).max() < CLOSELY_BOUND:
         return None
     return np.asarray(np.linalg.cholesky(S))
+
+
+class Sums(NamedTuple):
+    """Sums over rows, and over both values of hidden cells, of expected moments about a point."""
+
+    first: Floats
+    second: Floats
+
+    def __add__(self, other: Sums) -> Sums:  # type: ignore[override]
+        return Sums(self.first + other.first, self.second + other.second)
+
+    def moments(self, about: Floats, rows: int) -> Moments:
+        """Return averages, about the origin."""
+        first, second = self.first / (2 * rows), self.second / (2 * rows)
+        shift = np.outer(about, first)
+        return Moments(about + first, second + shift + shift.T + np.outer(about, about))
 
 
 class Completion:
@@ -115,62 +131,85 @@ class Completion:
     holes : Holes
     seed, chain : int
         The uniforms of a sweep are keyed by both, the number of the sweep, and the block.
+    n_jobs : int or None
+    first_block : int
+        Number of the first block, where the rows are a piece of a larger table.
+    blocks : list of Block, optional
+        Those of ``holes``, where they are at hand.
     """
 
     def __init__(
-        self, Y: Floats, holes: Holes, seed: int, chain: int = 0, n_jobs: int | None = None
+        self,
+        Y: Floats,
+        holes: Holes,
+        seed: int,
+        chain: int = 0,
+        n_jobs: int | None = None,
+        first_block: int = 0,
+        blocks: list[Block] | None = None,
     ) -> None:
         self.Y, self.holes, self.seed, self.chain, self.n_jobs = Y, holes, seed, chain, n_jobs
-        self.sweeps = 0
-        step = block_rows(Y.shape[1])
-        self.blocks = [
-            make_block(holes, slice(start, min(start + step, len(Y))))
-            for start in range(0, len(Y), step)
-        ]
-        self._mirrored = [np.empty(block.hidden) for block in self.blocks]
-        for block, values in zip(self.blocks, self._mirrored, strict=True):
-            get(Y[block.rows], block.cells, values)
+        self.first_block, self.sweeps = first_block, 0
+        self.blocks = make_blocks(holes) if blocks is None else blocks
+        self.mirrored = self.plain()
 
     @property
     def hidden(self) -> int:
         """Number of hidden cells."""
         return sum(block.hidden for block in self.blocks)
 
+    def plain(self) -> list[Floats]:
+        """Return the values that hidden cells have in ``Y``, block by block."""
+        values = [np.empty(block.hidden) for block in self.blocks]
+        for block, part in zip(self.blocks, values, strict=True):
+            get(self.Y[block.rows], block.cells, part)
+        return values
+
+    def set_cells(self, plain: Floats, mirrored: Floats) -> None:
+        """Give hidden cells both of their values, in the order of ``plain``."""
+        ends = np.cumsum([block.hidden for block in self.blocks])[:-1]
+        self.mirrored = [part.copy() for part in np.split(mirrored, ends)]
+        for block, part in zip(self.blocks, np.split(plain, ends), strict=True):
+            put(self.Y[block.rows], block.cells, part)
+
     def sweep(self, mean: Floats, precision: Floats) -> Moments:
         """Draw both values of every hidden cell; return expected moments given the other cells."""
-        n, d = self.Y.shape
-        backwards = bool(self.sweeps % 2)
-        factor = slide_factor(self.holes, precision)
+        factor = slide_factor(self.holes.inequalities is not None, precision)
 
-        def work(number: int) -> tuple[Floats, Floats]:
-            return self._sweep_block(number, mean, precision, factor, backwards)
+        def work(number: int) -> Sums:
+            return self.sweep_block(number, mean, precision, factor)
 
-        first, second = np.zeros(d), np.zeros((d, d))
-        for one, two in map_in_order(work, range(len(self.blocks)), self.n_jobs):
-            first += one
-            second += two
+        total = add_in_order(map_in_order(work, range(len(self.blocks)), self.n_jobs))
         self.sweeps += 1
-        first /= 2 * n
-        second /= 2 * n
-        shift = np.outer(mean, first)
-        return Moments(mean + first, second + shift + shift.T + np.outer(mean, mean))
+        return total.moments(mean, len(self.Y))
 
     def draws(self, number: int, factor: Floats | None) -> Draws:
         """Return the random numbers of a block in the coming sweep."""
-        rng = keyed_generator(self.seed, Purpose.FULL, self.chain, self.sweeps, number)
+        place = self.chain, self.sweeps, self.first_block + number
+        rng = keyed_generator(self.seed, Purpose.FULL, *place)
         return Draws.make(self.blocks[number], rng, factor)
 
-    def _sweep_block(
-        self, number: int, mean: Floats, P: Floats, factor: Floats | None, backwards: bool
-    ) -> tuple[Floats, Floats]:
-        block = self.blocks[number]
+    def sweep_block(self, number: int, mean: Floats, P: Floats, factor: Floats | None) -> Sums:
+        """Draw the hidden cells of one block, in the coming sweep."""
+        block, backwards = self.blocks[number], bool(self.sweeps % 2)
         draws = self.draws(number, factor)
-        first, second = _expected_sums(self.Y[block.rows], block, mean, P, draws, backwards)
+        plain = _expected_sums(self.Y[block.rows], block, mean, P, draws, backwards)
         other = self.Y[block.rows].copy()
-        put(other, block.cells, self._mirrored[number])
+        put(other, block.cells, self.mirrored[number])
         mirrored = _expected_sums(other, block, mean, P, draws.mirrored(), backwards)
-        get(other, block.cells, self._mirrored[number])
-        return first + mirrored[0], second + mirrored[1]
+        get(other, block.cells, self.mirrored[number])
+        return plain + mirrored
+
+
+def add_in_order(parts: Iterable[Sums]) -> Sums:
+    """Add sums from the first to the last."""
+    parts = iter(parts)
+    total = next(parts)
+    first, second = total.first.copy(), total.second.copy()
+    for part in parts:
+        first += part.first
+        second += part.second
+    return Sums(first, second)
 
 
 def inside(u: Floats) -> Floats:
@@ -180,7 +219,7 @@ def inside(u: Floats) -> Floats:
 
 def _expected_sums(
     Y: Floats, block: Block, mean: Floats, P: Floats, draws: Draws, backwards: bool
-) -> tuple[Floats, Floats]:
+) -> Sums:
     """Sweep over the rows of a block; return sums of expected moments about the mean."""
     Z = Y - mean
     E, variance = Z.copy(), np.zeros(mean.size)
@@ -190,7 +229,7 @@ def _expected_sums(
     products = np.triu(products, 1) if backwards else np.tril(products, -1)
     products += products.T
     np.fill_diagonal(products, np.einsum("ij,ij->j", E, E) + variance)
-    return E.sum(axis=0), products
+    return Sums(E.sum(axis=0), products)
 
 
 def sweep_block(
@@ -218,9 +257,11 @@ def sweep_block(
     return R
 
 
-def block_rows(d: int) -> int:
-    """Rows in a block of a table with d columns."""
-    return max(1, BLOCK_CELLS // d)
+def make_blocks(holes: Holes) -> list[Block]:
+    """Cut a table into blocks that are swept at once."""
+    n, d = holes.shape
+    step = sweep_rows(d)
+    return [make_block(holes, slice(k, min(k + step, n))) for k in range(0, n, step)]
 
 
 def make_block(holes: Holes, rows: slice) -> Block:

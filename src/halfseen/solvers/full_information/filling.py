@@ -32,17 +32,21 @@ def fill(
     names: Sequence[str],
     chain: int = 0,
     n_jobs: int | None = None,
+    first_block: int = 0,
+    first_row: int = 0,
 ) -> None:
     """Draw each hidden cell of ``Y`` from its own marginal, in place.
 
     Where a set has several pieces, the chains start at different ends of it. Rows with inequalities
-    are moved to where these hold.
+    are moved to where these hold. ``first_block`` and ``first_row`` say where a piece of a larger table
+    begins.
     """
     np.copyto(Y, mean, where=holes.index != SEEN)
     boxes = replace(holes, inequalities=None, sets=_end_pieces(holes.sets, chain))
-    Completion(Y, boxes, seed, FILLING + chain, n_jobs).sweep(mean, np.diag(deviations**-2.0))
+    rows = Completion(Y, boxes, seed, FILLING + chain, n_jobs, first_block)
+    rows.sweep(mean, np.diag(deviations**-2.0))
     if holes.inequalities is not None:
-        _make_feasible(Y, holes, names)
+        _make_feasible(Y, holes, names, first_row)
 
 
 def _end_pieces(sets: SetTable, chain: int) -> SetTable:
@@ -60,7 +64,7 @@ def _end_pieces(sets: SetTable, chain: int) -> SetTable:
     return replace(sets, start=starts(has), lower=sets.lower[chosen], upper=sets.upper[chosen])
 
 
-def _make_feasible(Y: Floats, holes: Holes, names: Sequence[str]) -> None:
+def _make_feasible(Y: Floats, holes: Holes, names: Sequence[str], first_row: int) -> None:
     bound = holes.inequalities
     assert bound is not None
     hidden = holes.index != SEEN
@@ -74,7 +78,7 @@ def _make_feasible(Y: Floats, holes: Holes, names: Sequence[str]) -> None:
         if point is None:
             where = [names[int(k)] for k in np.flatnonzero(hidden[row])]
             raise ContradictionError(
-                f"row {row} contradicts the thresholds: no values of its hidden columns "
+                f"row {first_row + row} contradicts the thresholds: no values of its hidden columns "
                 f"({', '.join(where[:5])}) would hide exactly these and show the others. Correct the "
                 "rule, or the row."
             )

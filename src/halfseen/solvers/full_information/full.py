@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import os
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from halfseen.missingness.base import Missingness
 from halfseen.parallel import resolve_jobs, single_blas_thread
 from halfseen.seeds import RandomState, seed_of
 from halfseen.solvers.conditionals import check_covariance
+from halfseen.solvers.full_information.journal import EVERY, open_checkpoint, run_key
 from halfseen.solvers.full_information.learn import Settings, learn
 from halfseen.solvers.full_information.m_step import (
     CovarianceStructure,
@@ -28,7 +30,8 @@ from halfseen.solvers.full_information.m_step import (
     Sparse,
     with_floor,
 )
-from halfseen.solvers.full_information.problem import Problem, read_problem
+from halfseen.solvers.full_information.problem import Overview, read_problem
+from halfseen.solvers.full_information.rows import HeldRows, Rows
 from halfseen.solvers.full_information.sparse import choose_penalty
 from halfseen.solvers.full_information.starts import start_from
 from halfseen.solvers.result import Fit, Note, Source, Status
@@ -58,6 +61,9 @@ def full(
     random_state: RandomState = None,
     progress: bool = False,
     n_jobs: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: float = EVERY,
+    resume: bool = False,
 ) -> Fit:
     """Learn a Gaussian from every seen value and from where every hidden one can be.
 
@@ -69,7 +75,7 @@ def full(
     Parameters
     ----------
     X : array-like of shape (n, d), data frame, or IntervalData
-        NaN where a value is hidden.
+        NaN where a value is hidden. (Or rows that are kept elsewhere, from ``fit``.)
     missingness : Missingness, optional
         What hides a value; not with ``IntervalData``, which says it for each cell. None: NaN is missing
         at random.
@@ -103,6 +109,14 @@ def full(
         Whether to show a bar.
     n_jobs : int or None
         Threads; None for all cores. The answer does not depend on it.
+    checkpoint : path, optional
+        A file that is written from time to time, whole or not at all, with all that is needed to go on
+        from there; also when Ctrl-C is pressed, which then ends in ``errors.Interrupted``.
+    every : float
+        Seconds between one checkpoint and the next; 0 for one after each step.
+    resume : bool
+        Whether to go on from ``checkpoint`` if it is there. The answer is that of a run that was never
+        stopped, to the last bit.
 
     Returns
     -------
@@ -118,47 +132,52 @@ def full(
     True
     """
     resolve_jobs(n_jobs)
+    found = open_checkpoint(checkpoint, every, resume)
     settings = Settings(
         positive_number("accuracy", accuracy),
         whole_number("most_sweeps", most_sweeps, 2),
         standard_errors,
-        seed_of(random_state),
+        seed_of(random_state) if found is None else found.seed_or(random_state),
         progress,
         n_jobs,
     )
-    problem = read_problem(X, missingness, missing_at_random, n_jobs)
+    rows, table = X, X
+    if isinstance(X, Rows):
+        table = X.seen_moments()
+    else:
+        rows = HeldRows(read_problem(X, missingness, missing_at_random, n_jobs), n_jobs)
+    about = rows.overview
     options = {
         "covariance": covariance, "correlation": correlation, "mean": mean,
         "shrinkage": shrinkage, "penalty": penalty,
     }  # fmt: skip
-    m_step, notes = m_step_for(problem, covariance, correlation, mean, shrinkage, penalty)
+    m_step, notes = m_step_for(about, covariance, correlation, mean, shrinkage, penalty)
     source = Source(X, missingness, missing_at_random, settings.seed, n_jobs, options)
     with single_blas_thread():
         if start is None:
-            first = start_from(X, problem, n_jobs)
+            first = start_from(table, rows, n_jobs)
         elif not isinstance(start, Gaussian):
             raise InputError(
                 f"start must be a Gaussian, such as that of another fit; got {start!r}."
             )
-        elif start.dimension != problem.shape[1]:
+        elif start.dimension != about.shape[1]:
             raise InputError(
-                f"start must be a Gaussian of {problem.shape[1]} columns, as the data have; got "
+                f"start must be a Gaussian of {about.shape[1]} columns, as the data have; got "
                 f"{start.dimension}."
             )
         else:
-            first = problem.from_units(start.mean, start.covariance)
+            first = about.from_units(start.mean, start.covariance)
         first = m_step.admit(*first)
+        if found is not None:
+            run = run_key(rows, m_step, first, settings, penalty, start is not None)
+            settings = replace(settings, journal=found.for_run(run))
         if isinstance(m_step.structure, Sparse) and penalty is None:
-            m_step = replace(
-                m_step, structure=choose_penalty(problem, m_step.mean, first, settings)
-            )
-        return learn(
-            problem, m_step, first, settings, notes, source, follow_start=start is not None
-        )
+            m_step = replace(m_step, structure=choose_penalty(rows, m_step.mean, first, settings))
+        return learn(rows, m_step, first, settings, notes, source, follow_start=start is not None)
 
 
 def m_step_for(
-    problem: Problem,
+    about: Overview,
     covariance: ArrayLike | str | None = None,
     correlation: ArrayLike | None = None,
     mean: ArrayLike | None = None,
@@ -166,9 +185,9 @@ def m_step_for(
     penalty: float | None = None,
 ) -> tuple[MStep, list[Note]]:
     """Read what was said about the parameters, in the units of the table."""
-    n, d = problem.shape
+    n, d = about.shape
     notes = []
-    structure = choose_structure(problem, covariance, correlation, shrinkage, penalty)
+    structure = choose_structure(about, covariance, correlation, shrinkage, penalty)
     if structure is None:
         structure = Free()
         if n < ROWS_PER_COLUMN * d:
@@ -177,19 +196,19 @@ def m_step_for(
             notes.append(Note(Status.REGULARISED, text))
     known = None
     if mean is not None:
-        known = (finite_vector("mean", mean, d) - problem.centre) / problem.scale
+        known = (finite_vector("mean", mean, d) - about.centre) / about.scale
     return MStep(structure, known), notes
 
 
 def choose_structure(
-    problem: Problem,
+    about: Overview,
     covariance: ArrayLike | str | None,
     correlation: ArrayLike | None,
     shrinkage: float | None,
     penalty: float | None,
 ) -> CovarianceStructure | None:
     """Read what was said about the covariance; None where nothing was."""
-    d = problem.shape[1]
+    d = about.shape[1]
     if correlation is not None:
         if covariance is not None:
             raise InputError("give covariance= or correlation=, not both.")
@@ -230,4 +249,4 @@ def choose_structure(
     if covariance is None:
         return None
     known = check_covariance(covariance, d).covariance
-    return Known(known / np.outer(problem.scale, problem.scale))
+    return Known(known / np.outer(about.scale, about.scale))

@@ -16,24 +16,24 @@ same number only where the rule and normality hold, and has the larger error whe
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from halfseen.data.row_blocks import sweep_rows
 from halfseen.missingness.holes import Holes
-from halfseen.parallel import map_in_order
 from halfseen.seeds import Purpose, keyed_generator
+from halfseen.solvers.correlations import Spread
 from halfseen.solvers.full_information.completion import (
     Draws,
-    block_rows,
     make_block,
     slide_factor,
     sweep_block,
 )
 from halfseen.solvers.full_information.m_step import pack
+from halfseen.solvers.full_information.rows import Rows
 
 Floats = NDArray[np.float64]
 
@@ -134,94 +134,121 @@ def row_scores(R: Floats, P: Floats, basis: Floats | None) -> Floats:
     return scores if basis is None else scores @ basis
 
 
+@dataclass(frozen=True)
+class Scores:
+    """Scores of complete rows, made from R = P (y − μ).
+
+    In the free parameters that have the derivatives ``basis``; or, without one, in those of
+    w = L⁻¹(y − μ).
+    """
+
+    P: Floats
+    basis: Floats | None = None
+    L: Floats | None = None
+
+    def __call__(self, R: Floats) -> Floats:
+        """Return the scores, one row each."""
+        if self.L is not None:
+            return row_scores(R @ self.L, np.eye(len(self.P)), None)
+        return row_scores(R, self.P, self.basis)
+
+
+class Sampling(NamedTuple):
+    """How scores are sampled: the seed, and how many sweeps are forgotten and averaged."""
+
+    seed: int
+    forget: int
+    average: int
+
+
 def missing_information(
-    Y: Floats,
-    holes: Holes,
+    sample: tuple[Floats, Holes],
     mean: Floats,
     P: Floats,
-    score: Callable[[Floats], Floats],
+    score: Scores,
     seed: int,
-    n_jobs: int | None,
+    spread: Spread,
 ) -> tuple[Floats, Floats]:
     """Σ_rows Var(score | what is seen) and Σ_rows E(score | seen) E(score | seen)ᵀ.
 
-    Over some rows whose hidden cells are filled in ``Y``; ``score`` makes scores of complete rows from
-    R = P (y − μ).
+    Over some rows whose hidden cells are filled in, and their holes; ``spread`` does the work.
     """
-    step = max(1, block_rows(Y.shape[1]) // 4)
-    factor = slide_factor(holes, P)
+    Y, holes = sample
+    step = max(1, sweep_rows(Y.shape[1]) // 4)
+    factor = slide_factor(holes.inequalities is not None, P)
     size = score(np.zeros((1, len(P)))).shape[1]
     average = int(np.clip(MOST_SCORES // max(1, len(Y) * size), FEWEST_SWEEPS, MOST_SWEEPS))
-    forget = int(FORGET * average)
-
-    def work(start: int) -> tuple[Floats, Floats]:
-        rows = slice(start, min(start + step, len(Y)))
-        block = make_block(holes, rows)
-        square, sums = np.zeros((size, size)), []
-        for chain in (0, 1):
-            rng = keyed_generator(seed, Purpose.INFORMATION, chain, start)
-            part = Y[rows].copy()
-            total = np.zeros((len(part), size))
-            for k in range(forget + average):
-                Z = part - mean
-                draws = Draws.make(block, rng, factor)
-                R = sweep_block(
-                    part, Z, Z.copy(), np.zeros(len(P)), block, mean, P, draws, bool(k % 2)
-                )
-                if k >= forget:
-                    scores = score(R)
-                    square += scores.T @ scores
-                    total += scores
-            sums.append(total)
-        cross = sums[0].T @ sums[1]
-        product = 0.5 * (cross + cross.T) / average**2
-        return square / (2 * average) - product, product
-
+    pieces = [slice(start, min(start + step, len(Y))) for start in range(0, len(Y), step)]
+    items = [(rows.start, Y[rows], holes.take(rows)) for rows in pieces]
+    sampling = Sampling(seed, int(FORGET * average), average)
     taken, products = np.zeros((size, size)), np.zeros((size, size))
-    for one, other in map_in_order(work, range(0, len(Y), step), n_jobs):
+    for one, other in spread(_sampled_scores, items, mean, P, factor, score, sampling):
         taken += one
         products += other
     return taken, products
 
 
-def information(
-    Y: Floats,
-    holes: Holes,
+def _sampled_scores(
+    item: tuple[int, Floats, Holes],
     mean: Floats,
-    covariance: Floats,
-    basis: Floats,
-    seed: int,
-    n_jobs: int | None = None,
+    P: Floats,
+    factor: Floats | None,
+    score: Scores,
+    sampling: Sampling,
+) -> tuple[Floats, Floats]:
+    """Do so for some rows."""
+    start, Y, holes = item
+    seed, forget, average = sampling
+    size = score(np.zeros((1, len(P)))).shape[1]
+    block = make_block(holes, slice(0, len(Y)))
+    square, sums = np.zeros((size, size)), []
+    for chain in (0, 1):
+        rng = keyed_generator(seed, Purpose.INFORMATION, chain, start)
+        part = Y.copy()
+        total = np.zeros((len(part), size))
+        for k in range(forget + average):
+            Z = part - mean
+            draws = Draws.make(block, rng, factor)
+            R = sweep_block(part, Z, Z.copy(), np.zeros(len(P)), block, mean, P, draws, bool(k % 2))
+            if k >= forget:
+                scores = score(R)
+                square += scores.T @ scores
+                total += scores
+        sums.append(total)
+    cross = sums[0].T @ sums[1]
+    product = 0.5 * (cross + cross.T) / average**2
+    return square / (2 * average) - product, product
+
+
+def information(
+    rows: Rows, mean: Floats, covariance: Floats, basis: Floats, seed: int
 ) -> Information:
     """Estimate the covariance of the estimates at ``mean`` and ``covariance``.
 
     Parameters
     ----------
-    Y : array of shape (n, d)
-        Rows with hidden cells anywhere in their region.
-    holes : Holes
+    rows : Rows
+        With hidden cells anywhere in their region.
     mean, covariance : arrays
     basis : array of shape (d + d(d+1)/2, q)
         Derivatives of (μ, Σ_ij for i >= j) in the free parameters.
     seed : int
-    n_jobs : int or None
     """
-    n, d = Y.shape
+    n, d = rows.overview.shape
     P = np.linalg.inv(covariance)
     P = 0.5 * (P + P.T)
     chosen = spread_rows(n, MOST_ROWS)
-    some = Y[chosen], holes.take(chosen), mean, P
+    some = rows.take(chosen), mean, P
     at = pack(mean, covariance)
     if not np.array_equal(basis, np.eye(len(at))):
-        sums = missing_information(*some, lambda R: row_scores(R, P, basis), seed, n_jobs)
+        sums = missing_information(*some, Scores(P, basis), seed, rows.map)
         whole = information_along(P, basis)
         return Information(basis, *_shares(whole, *sums, len(chosen), n), at)
     # All of the covariance is free. For w = L⁻¹(y − μ) the information of complete rows is diagonal,
     # however near to singular the covariance is.
     L = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
-    unit = np.eye(d)
-    sums = missing_information(*some, lambda R: row_scores(R @ L, unit, None), seed, n_jobs)
-    found = _shares(complete_information(unit), *sums, len(chosen), n)
+    sums = missing_information(*some, Scores(P, L=L), seed, rows.map)
+    found = _shares(complete_information(np.eye(d)), *sums, len(chosen), n)
     there, back = _lift(L), _lift(np.asarray(np.linalg.inv(L), dtype=np.float64))
     gain, reach = there @ found.gain @ back, there @ found.reach @ back
     return Information(basis, there @ found.covariance @ there.T, found.missing, gain, reach, at)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.gaussian import Gaussian
-from halfseen.missingness.holes import SEEN
-from halfseen.solvers.full_information.completion import Completion
-from halfseen.solvers.full_information.filling import fill
 from halfseen.solvers.full_information.information import (
     MOST_PARAMETERS,
     information,
     spread_rows,
 )
+from halfseen.solvers.full_information.journal import Journal
 from halfseen.solvers.full_information.m_step import (
     SMALLEST_EIGENVALUE,
     MStep,
@@ -25,7 +23,8 @@ from halfseen.solvers.full_information.m_step import (
     graphical_lasso,
 )
 from halfseen.solvers.full_information.pair_information import pair_errors
-from halfseen.solvers.full_information.problem import Problem
+from halfseen.solvers.full_information.problem import Overview
+from halfseen.solvers.full_information.rows import Rows
 from halfseen.solvers.full_information.starts import other_starts
 from halfseen.solvers.full_information.stochastic_em import (
     ALLOWED_MOVE,
@@ -67,6 +66,7 @@ class Settings:
     seed: int
     progress: bool
     n_jobs: int | None
+    journal: Journal | None = None
 
 
 @dataclass(frozen=True)
@@ -87,25 +87,20 @@ class Chain:
 
 
 def run_chain(
-    problem: Problem,
+    rows: Rows,
     m_step: MStep,
     start: tuple[Floats, Floats],
     settings: Settings,
     number: int = 0,
 ) -> Chain:
     """Fill the hidden cells, and sweep until the average is accurate or the sweeps are used up."""
-    mean, covariance = start
-    n = problem.shape[0]
-    fill(
-        problem.Y, problem.holes, mean, np.sqrt(np.diag(covariance)), settings.seed, problem.names,
-        number, settings.n_jobs,
-    )  # fmt: skip
-    rows = Completion(problem.Y, problem.holes, settings.seed, number, settings.n_jobs)
+    n = rows.overview.shape[0]
     solver = StochasticEM(
-        rows, m_step, mean, covariance, settings.accuracy, settings.most_sweeps // 2,
-        settings.standard_errors,
+        rows, m_step, *start, settings.accuracy, settings.most_sweeps // 2,
+        settings.standard_errors, settings.seed, number,
     )  # fmt: skip
-    state, history = iterate(solver, settings.progress)
+    keeper = None if settings.journal is None else settings.journal.next_chain(rows)
+    state, history = iterate(solver, settings.progress, keeper)
     mean, covariance = state.mean, state.covariance
     averages = state.averages
     errors = np.full(complete_errors(covariance, n).shape, np.inf)
@@ -120,28 +115,30 @@ def run_chain(
 
 
 def best_start(
-    problem: Problem, m_step: MStep, start: tuple[Floats, Floats], settings: Settings
+    rows: Rows, m_step: MStep, start: tuple[Floats, Floats], settings: Settings
 ) -> tuple[tuple[Floats, Floats], list[float]]:
     """Try several starts for a few sweeps each, and return where the likeliest of them came to."""
-    trial = Settings(0.0, 2 * TRIAL_SWEEPS, False, settings.seed, False, settings.n_jobs)
-    chosen = spread_rows(problem.shape[0], TRIAL_ROWS)
+    trial = replace(
+        settings,
+        accuracy=0.0,
+        most_sweeps=2 * TRIAL_SWEEPS,
+        standard_errors=False,
+        progress=False,
+    )
+    chosen = spread_rows(rows.overview.shape[0], TRIAL_ROWS)
     found, heights = [], []
     for mean, covariance in (start, *other_starts(*start)):
-        chain = run_chain(problem, m_step, (mean, covariance), trial)
+        chain = run_chain(rows, m_step, (mean, covariance), trial)
         found.append((chain.state.mean, chain.state.covariance))
-        height = log_likelihood(
-            problem.Y[chosen],
-            problem.holes.take(chosen),
-            *found[-1],
-            settings.seed,
-            settings.n_jobs,
-        )
+        # It does not depend on what stands in hidden cells.
+        sample = rows.take(chosen)
+        height = log_likelihood(*sample, *found[-1], settings.seed, settings.n_jobs)
         heights.append(height.value)
     return found[int(np.argmax(heights))], heights
 
 
 def learn(
-    problem: Problem,
+    rows: Rows,
     m_step: MStep,
     start: tuple[Floats, Floats],
     settings: Settings,
@@ -154,25 +151,25 @@ def learn(
     With ``follow_start`` no other starts are tried.
     """
     history: dict[str, Any] = {}
-    structure = m_step.structure
-    if problem.holes.inequalities is not None and structure.name != "known":
+    about, structure = rows.overview, m_step.structure
+    if about.bound and structure.name != "known":
         if not follow_start:
-            start, history["likelihoods_of_starts"] = best_start(problem, m_step, start, settings)
+            start, history["likelihoods_of_starts"] = best_start(rows, m_step, start, settings)
         notes = [*notes, Note(Status.NO_GLOBAL_GUARANTEE, "")]
-    numbers = (0,) if problem.holes.is_convex else (0, 1)
-    chains = [run_chain(problem, m_step, start, settings, k) for k in numbers]
+    numbers = (0,) if about.convex else (0, 1)
+    chains = [run_chain(rows, m_step, start, settings, k) for k in numbers]
     mean = np.mean([chain.mean for chain in chains], axis=0)
     covariance = np.mean([chain.covariance for chain in chains], axis=0)
     if len(chains) > 1 and not structure.linear:
         mean, covariance = m_step.admit(mean, covariance)
-    gaussian = Gaussian(*problem.to_units(mean, covariance))
+    gaussian = Gaussian(*about.to_units(mean, covariance))
     last = chains[-1]
-    uncertainty = _standard_errors(problem, m_step, (mean, covariance), last.state, settings)
+    uncertainty = _standard_errors(rows, m_step, (mean, covariance), last.state, settings)
     history.update(
         # Each step draws every hidden cell twice, with mirrored uniforms.
         sweeps=2 * sum(len(chain.history) for chain in chains),
         chains=len(chains),
-        trace=np.array([info["mean"] for info in last.history]) * problem.scale + problem.centre,
+        trace=np.array([info["mean"] for info in last.history]) * about.scale + about.centre,
         monte_carlo_ratio=[info["ratio"] for info in last.history],
         covariance_structure=structure.name,
     )
@@ -182,20 +179,20 @@ def learn(
         expected = averages.moments() if averages and averages.batches else last.state.moments
         assert expected is not None
         precision = graphical_lasso(expected.about(mean), structure.penalty)[1]
-        precision = precision / np.outer(problem.scale, problem.scale)
+        precision = precision / np.outer(about.scale, about.scale)
         history["penalty"] = structure.penalty
     return Fit(
         gaussian,
         "full",
-        problem.names,
-        problem.shape[0],
-        (problem.holes.index == SEEN).mean(axis=0),
-        (*notes, *_notes(problem, chains, uncertainty, settings, structure.name != "known")),
+        about.names,
+        about.shape[0],
+        (about.shape[0] - about.hidden) / about.shape[0],
+        (*notes, *_notes(about, chains, uncertainty, settings, structure.name != "known")),
         history,
         source=source,
         uncertainty=uncertainty,
-        monte_carlo_errors=_monte_carlo_errors(problem, chains),
-        parameters=_count(m_step, precision, problem.shape[1]),
+        monte_carlo_errors=_monte_carlo_errors(about, chains),
+        parameters=_count(m_step, precision, about.shape[1]),
         precision=precision,
     )
 
@@ -209,35 +206,32 @@ def _count(m_step: MStep, precision: Floats | None, d: int) -> int:
 
 
 def _standard_errors(
-    problem: Problem,
+    rows: Rows,
     m_step: MStep,
     estimate: tuple[Floats, Floats],
     state: State,
     settings: Settings,
 ) -> StandardErrors | None:
     """Return standard errors in the units of the table; None where there are none."""
+    about = rows.overview
     if not settings.standard_errors or m_step.structure.regularised:
         return None
-    if _as_good_as_singular(estimate[1]) and problem.hidden.any():
+    if _as_good_as_singular(estimate[1]) and about.hidden.any():
         # The likelihood has no top there, only an edge.
         return None
-    d = problem.shape[1]
-    gaussian = Gaussian(*problem.to_units(*estimate))
+    d = about.shape[1]
+    gaussian = Gaussian(*about.to_units(*estimate))
     if m_step.count(d) <= MOST_PARAMETERS:
         found = state.information
         if found is None or state.moved(*estimate) > ALLOWED_MOVE:
             basis = m_step.basis(estimate[1])
-            found = information(
-                problem.Y, problem.holes, *estimate, basis, settings.seed, settings.n_jobs
-            )
-        units = problem.units
+            found = information(rows, *estimate, basis, settings.seed)
+        units = about.units
         whole = found.basis @ found.covariance @ found.basis.T
         return StandardErrors.from_parameters(
             gaussian, whole * np.outer(units, units), found.missing
         )
-    pairs = pair_errors(problem.Y, problem.holes, *estimate, settings.seed, settings.n_jobs).scaled(
-        problem.scale
-    )
+    pairs = pair_errors(rows, *estimate, settings.seed).scaled(about.scale)
     errors = np.sqrt(pairs.mean), np.sqrt(pairs.covariance[0])
     if m_step.mean is not None:
         errors = np.zeros(d), errors[1]
@@ -251,33 +245,33 @@ def _as_good_as_singular(covariance: Floats) -> bool:
     return bool(np.linalg.eigvalsh(correlation_of(covariance))[0] < 2.0 * SMALLEST_EIGENVALUE)
 
 
-def _nearly_repeated(problem: Problem, covariance: Floats) -> NDArray[np.intp]:
+def _nearly_repeated(about: Overview, covariance: Floats) -> NDArray[np.intp]:
     """Return columns with hidden cells that the others nearly determine."""
     inflation = np.diag(covariance) * np.diag(np.linalg.inv(covariance))
-    return np.flatnonzero((inflation > MOST_INFLATION) & problem.hidden.any(axis=0))
+    return np.flatnonzero((inflation > MOST_INFLATION) & (about.hidden > 0))
 
 
-def _singular_note(problem: Problem, covariance: Floats) -> Note:
+def _singular_note(about: Overview, covariance: Floats) -> Note:
     """Say so, and name columns that repeat each other."""
     R = correlation_of(covariance)
     i, j = np.tril_indices(len(R), -1)
     equal = np.flatnonzero(np.abs(R[i, j]) > AS_GOOD_AS_EQUAL)
-    hidden = problem.hidden.any()
+    hidden = about.hidden.any()
     text = "The covariance is as good as singular: columns are combinations of each other."
     if hidden:
         text += " The likelihood has no top there, so there are no standard errors."
     if equal.size:
-        pairs = [f"{problem.names[j[k]]} ~ {problem.names[i[k]]}" for k in equal]
+        pairs = [f"{about.names[j[k]]} ~ {about.names[i[k]]}" for k in equal]
         text += f" Columns that repeat each other: {name_some(pairs)}."
     return Note(Status.ON_DOMAIN_EDGE if equal.size or hidden else Status.PROJECTED, text)
 
 
-def _monte_carlo_errors(problem: Problem, chains: list[Chain]) -> MonteCarloErrors:
+def _monte_carlo_errors(about: Overview, chains: list[Chain]) -> MonteCarloErrors:
     """Return the errors of the average over chains.
 
     Where two chains differ by more than their errors say, these were too small, and are raised.
     """
-    d = problem.shape[1]
+    d = about.shape[1]
     errors = np.sqrt(np.mean([c.errors**2 for c in chains], axis=0) / len(chains))
     if len(chains) == 2:
         gap = 0.5 * (chains[0].parameters - chains[1].parameters)
@@ -287,12 +281,12 @@ def _monte_carlo_errors(problem: Problem, chains: list[Chain]) -> MonteCarloErro
     i, j = np.tril_indices(d)
     matrix = np.empty((d, d))
     matrix[i, j] = matrix[j, i] = errors[d:]
-    s = problem.scale
+    s = about.scale
     return MonteCarloErrors(errors[:d] * s, matrix * np.outer(s, s))
 
 
 def _notes(
-    problem: Problem,
+    about: Overview,
     chains: list[Chain],
     uncertainty: StandardErrors | None,
     settings: Settings,
@@ -300,20 +294,20 @@ def _notes(
 ) -> list[Note]:
     """Say what was out of the ordinary; ``learned`` is whether the covariance was."""
     notes = []
-    names = parameter_names(problem.names)
+    names = parameter_names(about.names)
     last = chains[-1]
-    errors = complete = complete_errors(last.covariance, problem.shape[0])
+    errors = complete = complete_errors(last.covariance, about.shape[0])
     if uncertainty is not None:
-        errors = uncertainty.vector() / problem.units
+        errors = uncertainty.vector() / about.units
     if uncertainty is not None and uncertainty.missing is not None:
         hardly = uncertainty.missing > HARDLY_KNOWN
         ratio = errors / complete
         if hardly.any():
             notes.append(_weak_note(int(hardly.sum()), hardly.size, names, ratio))
     if _as_good_as_singular(last.covariance):
-        notes.append(_singular_note(problem, last.covariance))
-    elif learned and (repeated := _nearly_repeated(problem, last.covariance)).size:
-        text = f"Columns: {name_some([problem.names[k] for k in repeated])}."
+        notes.append(_singular_note(about, last.covariance))
+    elif learned and (repeated := _nearly_repeated(about, last.covariance)).size:
+        text = f"Columns: {name_some([about.names[k] for k in repeated])}."
         notes.append(Note(Status.NEARLY_REPEATED, text))
     if len(chains) == 2:
         difference = np.abs(chains[0].parameters - chains[1].parameters)

@@ -14,15 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.missingness.holes import Holes
-from halfseen.parallel import map_in_order
 from halfseen.seeds import Purpose, keyed_generator
+from halfseen.solvers.correlations import Spread
 from halfseen.solvers.full_information.completion import (
+    Block,
     Draws,
     make_block,
     slide_factor,
     sweep_block,
 )
 from halfseen.solvers.full_information.information import LARGEST_SHARE, spread_rows
+from halfseen.solvers.full_information.rows import Rows
 
 Floats = NDArray[np.float64]
 
@@ -32,6 +34,8 @@ FORGET, AVERAGE = 10, 40
 MOST_PRODUCTS = 2**24
 # Rows of a block, whose products of all pairs are held at once.
 BLOCK_ROWS = 16
+# Blocks that are handed out together: their sums, of 25 d² numbers, may have to travel.
+BLOCKS_PER_ITEM = 4
 # Statistics of a pair: (x, y, x², xy, y²), by their powers.
 POWERS = ((1, 0), (0, 1), (2, 0), (1, 1), (0, 2))
 
@@ -57,21 +61,13 @@ class PairErrors:
         )
 
 
-def pair_errors(
-    Y: Floats,
-    holes: Holes,
-    mean: Floats,
-    covariance: Floats,
-    seed: int,
-    n_jobs: int | None,
-) -> PairErrors:
-    """Estimate the covariance of the estimates of each pair's parameters, in the units of ``Y``."""
-    n, d = Y.shape
+def pair_errors(rows: Rows, mean: Floats, covariance: Floats, seed: int) -> PairErrors:
+    """Estimate the covariance of the estimates of each pair's parameters, in the units of the rows."""
+    n, d = rows.overview.shape
     chosen = spread_rows(n, max(BLOCK_ROWS, MOST_PRODUCTS // (d * d)))
     scale = np.sqrt(np.diag(covariance))
-    hidden = _conditional_covariances(
-        Y[chosen], holes.take(chosen), mean, covariance, scale, seed, n_jobs
-    )
+    some = rows.take(chosen)
+    hidden = _conditional_covariances(some, mean, covariance, scale, seed, rows.map)
     i, j = np.tril_indices(d, -1)
     V = _pair_covariances(hidden[:, :, i, j] / len(chosen), _correlation(covariance)[i, j]) / n
     return _unpack(V, i, j, d).scaled(scale)
@@ -83,55 +79,87 @@ def _correlation(covariance: Floats) -> Floats:
 
 
 def _conditional_covariances(
-    Y: Floats,
-    holes: Holes,
+    sample: tuple[Floats, Holes],
     mean: Floats,
     covariance: Floats,
     scale: Floats,
     seed: int,
-    n_jobs: int | None,
+    spread: Spread,
 ) -> Floats:
     """Σ_rows Cov(statistics of a pair | what is seen), of shape (5, 5, d, d)."""
+    Y, holes = sample
     d = mean.size
     P = np.linalg.inv(covariance)
     P = 0.5 * (P + P.T)
-    factor = slide_factor(holes, P)
-
-    def work(start: int) -> Floats:
-        rows = slice(start, min(start + BLOCK_ROWS, len(Y)))
-        block = make_block(holes, rows)
-        out = np.zeros((5, 5, d, d))
-        sums = []
-        for chain in (0, 1):
-            rng = keyed_generator(seed, Purpose.INFORMATION, 2 + chain, start)
-            part = Y[rows].copy()
-            one, two = np.zeros((len(part), d)), np.zeros((len(part), d, d))
-            for k in range(FORGET + AVERAGE):
-                Z = part - mean
-                draws = Draws.make(block, rng, factor)
-                sweep_block(part, Z, Z.copy(), np.zeros(d), block, mean, P, draws, bool(k % 2))
-                if k < FORGET:
-                    continue
-                Z /= scale
-                one += Z
-                two += Z[:, :, None] * Z[:, None, :]
-                powers = [np.ones_like(Z), Z, Z**2, Z**3, Z**4]
-                for a, (p, q) in enumerate(POWERS):
-                    for b, (r, s) in enumerate(POWERS[: a + 1]):
-                        out[a, b] += powers[p + r].T @ powers[q + s]
-            sums.append(_statistics(one / AVERAGE, two / AVERAGE))
-        out /= 2 * AVERAGE
-        for a in range(5):
-            for b in range(a + 1):
-                cross = (sums[0][a] * sums[1][b] + sums[1][a] * sums[0][b]).sum(axis=0)
-                out[a, b] -= 0.5 * cross
-                out[b, a] = out[a, b]
-        return out
-
+    factor = slide_factor(holes.inequalities is not None, P)
+    step = BLOCKS_PER_ITEM * BLOCK_ROWS
+    pieces = [slice(start, min(start + step, len(Y))) for start in range(0, len(Y), step)]
+    items = [(rows.start, Y[rows], holes.take(rows)) for rows in pieces]
     total = np.zeros((5, 5, d, d))
-    for part in map_in_order(work, range(0, len(Y), BLOCK_ROWS), n_jobs):
+    for part in spread(_sampled_covariances, items, mean, P, factor, scale, seed):
         total += part
     return total
+
+
+def _sampled_covariances(
+    item: tuple[int, Floats, Holes],
+    mean: Floats,
+    P: Floats,
+    factor: Floats | None,
+    scale: Floats,
+    seed: int,
+) -> Floats:
+    """Do so for some rows."""
+    first, Y, holes = item
+    total = np.zeros((5, 5, mean.size, mean.size))
+    for start in range(0, len(Y), BLOCK_ROWS):
+        rows = slice(start, min(start + BLOCK_ROWS, len(Y)))
+        generators = [
+            keyed_generator(seed, Purpose.INFORMATION, 2 + chain, first + start) for chain in (0, 1)
+        ]
+        total += _block_covariances(
+            Y[rows], make_block(holes, rows), mean, P, factor, scale, generators
+        )
+    return total
+
+
+def _block_covariances(
+    Y: Floats,
+    block: Block,
+    mean: Floats,
+    P: Floats,
+    factor: Floats | None,
+    scale: Floats,
+    generators: list[np.random.Generator],
+) -> Floats:
+    """Do so for a block, by a chain for each generator."""
+    d = mean.size
+    out = np.zeros((5, 5, d, d))
+    sums = []
+    for rng in generators:
+        part = Y.copy()
+        one, two = np.zeros((len(part), d)), np.zeros((len(part), d, d))
+        for k in range(FORGET + AVERAGE):
+            Z = part - mean
+            draws = Draws.make(block, rng, factor)
+            sweep_block(part, Z, Z.copy(), np.zeros(d), block, mean, P, draws, bool(k % 2))
+            if k < FORGET:
+                continue
+            Z /= scale
+            one += Z
+            two += Z[:, :, None] * Z[:, None, :]
+            powers = [np.ones_like(Z), Z, Z**2, Z**3, Z**4]
+            for a, (p, q) in enumerate(POWERS):
+                for b, (r, s) in enumerate(POWERS[: a + 1]):
+                    out[a, b] += powers[p + r].T @ powers[q + s]
+        sums.append(_statistics(one / AVERAGE, two / AVERAGE))
+    out /= 2 * AVERAGE
+    for a in range(5):
+        for b in range(a + 1):
+            cross = (sums[0][a] * sums[1][b] + sums[1][a] * sums[0][b]).sum(axis=0)
+            out[a, b] -= 0.5 * cross
+            out[b, a] = out[a, b]
+    return out
 
 
 def _statistics(one: Floats, two: Floats) -> list[Floats]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,54 @@ Mask = NDArray[np.bool_]
 REACH = 40.0
 # Intervals narrower than this share of a column's spread are values.
 NARROW = 1e-9
+
+
+@dataclass(frozen=True)
+class Overview:
+    """What there is to know of a table apart from its rows.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Rows and columns.
+    centre, scale : arrays of shape (d,)
+        Of the seen values: the units in which the sweeps work.
+    names : tuple of str
+    missingness : Missingness or None
+        The rule for these columns; None where the table itself says what is hidden.
+    simply_missing : bool
+        Whether some cells were said to be missing for no modelled reason.
+    hidden : array of shape (d,)
+        Number of hidden cells of each column.
+    convex : bool
+        Whether every hidden region is.
+    bound : bool
+        Whether inequalities bind the hidden cells of a row together.
+    """
+
+    shape: tuple[int, int]
+    centre: Floats
+    scale: Floats
+    names: tuple[str, ...]
+    missingness: Missingness | None
+    simply_missing: bool
+    hidden: Floats
+    convex: bool
+    bound: bool
+
+    @property
+    def units(self) -> Floats:
+        """Units of (μ, Σ_ij for i >= j)."""
+        i, j = np.tril_indices(self.scale.size)
+        return np.concatenate([self.scale, self.scale[i] * self.scale[j]])
+
+    def to_units(self, mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
+        """Bring parameters into the units of the table."""
+        return self.centre + self.scale * mean, covariance * np.outer(self.scale, self.scale)
+
+    def from_units(self, mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
+        """Bring parameters from the units of the table into standardised ones."""
+        return (mean - self.centre) / self.scale, covariance / np.outer(self.scale, self.scale)
 
 
 @dataclass(frozen=True)
@@ -67,11 +116,20 @@ class Problem:
         """Mask of the hidden cells."""
         return self.holes.index != SEEN
 
-    @property
-    def units(self) -> Floats:
-        """Units of (μ, Σ_ij for i >= j)."""
-        i, j = np.tril_indices(self.scale.size)
-        return np.concatenate([self.scale, self.scale[i] * self.scale[j]])
+    @cached_property
+    def overview(self) -> Overview:
+        """What there is to know of it apart from its rows."""
+        return Overview(
+            self.shape,
+            self.centre,
+            self.scale,
+            self.names,
+            self.missingness,
+            self.at_random is not None,
+            self.hidden.sum(axis=0).astype(float),
+            self.holes.is_convex,
+            self.holes.inequalities is not None,
+        )
 
     def take(self, rows: NDArray[np.intp]) -> Problem:
         """Return the problem of some of the rows."""
@@ -88,11 +146,11 @@ class Problem:
 
     def to_units(self, mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
         """Bring parameters into the units of the table."""
-        return self.centre + self.scale * mean, covariance * np.outer(self.scale, self.scale)
+        return self.overview.to_units(mean, covariance)
 
     def from_units(self, mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
         """Bring parameters from the units of the table into standardised ones."""
-        return (mean - self.centre) / self.scale, covariance / np.outer(self.scale, self.scale)
+        return self.overview.from_units(mean, covariance)
 
 
 def read_problem(
@@ -132,23 +190,38 @@ def read_problem(
     else:
         moments = PairMoments.from_array(values, names, n_jobs)
         rule.check(table.values, names, mask)
-    if units is None:
-        check_columns(moments, np.diag(moments.counts))
-        centre, scale = moments.means(), moments.deviations()
-        check_spreads(names, centre, scale)
-    else:
-        centre, scale = units
-    scan = Scan(centre, scale, np.full(scale.size, REACH))
-    holes = rule.holes(values, scan)
+    centre, scale = units_of(moments) if units is None else units
+    problem = standardise(values, names, rule, mask, centre, scale)
+    warn_of_silence(silent_columns(problem), missingness, names)
+    return problem
+
+
+def units_of(moments: PairMoments) -> tuple[Floats, Floats]:
+    """Centre and scale of the seen values of each column; raise where there are none."""
+    check_columns(moments, np.diag(moments.counts))
+    centre, scale = moments.means(), moments.deviations()
+    check_spreads(moments.names, centre, scale)
+    return centre, scale
+
+
+def standardise(
+    values: NDArray[np.floating],
+    names: tuple[str, ...],
+    rule: Missingness,
+    mask: Mask | None,
+    centre: Floats,
+    scale: Floats,
+) -> Problem:
+    """Describe the holes of values that were found to agree with the rule, in the given units."""
+    holes = rule.holes(values, Scan(centre, scale, np.full(scale.size, REACH)))
     if mask is not None:
         holes = holes.with_missing_at_random(mask)
-    _warn_of_silence(holes, missingness, rule, mask, names)
-    Y = values - centre
+    Y: Floats = values - centre
     Y /= scale
     return Problem(Y, holes.standardised(centre, scale), centre, scale, names, rule, mask)
 
 
-def read_mask(given: Any, values: Floats, names: Sequence[str]) -> Mask | None:
+def read_mask(given: Any, values: NDArray[np.floating], names: Sequence[str]) -> Mask | None:
     """Read which cells are missing at random; seen ones cannot be."""
     if given is None:
         return None
@@ -174,33 +247,32 @@ def read_mask(given: Any, values: Floats, names: Sequence[str]) -> Mask | None:
     return mask
 
 
-def _warn_of_silence(
-    holes: Holes,
-    missingness: Missingness | None,
-    rule: Missingness,
-    mask: Mask | None,
-    names: tuple[str, ...],
-) -> None:
-    """Warn of hidden cells that the rule does not explain and nobody called missing at random."""
-    hidden = holes.index != SEEN
-    if mask is not None:
-        hidden &= ~mask
+def silent_columns(problem: Problem) -> Mask:
+    """Columns with hidden cells that the rule does not explain and nobody called missing at random."""
+    hidden = problem.hidden
+    if problem.at_random is not None:
+        hidden &= ~problem.at_random
+    if not isinstance(problem.missingness, ColumnwiseMissingness):
+        return np.zeros(problem.shape[1], dtype=bool)
+    holes = problem.holes
+    return np.asarray((hidden & holes.whole_lines[np.maximum(holes.index, 0)]).any(axis=0))
+
+
+def warn_of_silence(silent: Mask, missingness: Missingness | None, names: Sequence[str]) -> None:
+    """Warn of columns with hidden cells that nothing explains."""
+    if not silent.any():
+        return
     if missingness is None:
-        if hidden.any():
-            warn(
-                "no rule is stated, so hidden cells are taken to be missing at random. If values are "
-                "hidden because of what they are, state the rule."
-            )
-        return
-    if not isinstance(rule, ColumnwiseMissingness):
-        return
-    silent = (hidden & holes.whole_lines[np.maximum(holes.index, 0)]).any(axis=0)
-    if silent.any():
         warn(
-            "cells are hidden where the rule shows every value, in column "
-            f"{name_some([names[i] for i in np.flatnonzero(silent)])}; they are taken to be missing at "
-            "random. State what hides them, if something does."
+            "no rule is stated, so hidden cells are taken to be missing at random. If values are "
+            "hidden because of what they are, state the rule."
         )
+        return
+    warn(
+        "cells are hidden where the rule shows every value, in column "
+        f"{name_some([names[int(i)] for i in np.flatnonzero(silent)])}; they are taken to be missing "
+        "at random. State what hides them, if something does."
+    )
 
 
 def _read_intervals(

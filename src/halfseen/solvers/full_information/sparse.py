@@ -17,7 +17,7 @@ from halfseen.solvers.full_information.m_step import (
     correlation_of,
     graphical_lasso,
 )
-from halfseen.solvers.full_information.problem import Problem
+from halfseen.solvers.full_information.rows import Rows
 
 Floats = NDArray[np.float64]
 
@@ -30,7 +30,7 @@ ROUNDS, TRIAL_SWEEPS = 3, 24
 
 
 def choose_penalty(
-    problem: Problem,
+    rows: Rows,
     mean: Floats | None,
     start: tuple[Floats, Floats],
     settings: Settings,
@@ -43,10 +43,10 @@ def choose_penalty(
         settings, accuracy=0.3, most_sweeps=TRIAL_SWEEPS, standard_errors=False, progress=False
     )
     structure: CovarianceStructure = Shrinkage()
-    n = problem.shape[0]
+    n = rows.overview.shape[0]
     chosen = Sparse(1.0)
     for _ in range(ROUNDS):
-        chain = run_chain(problem, MStep(structure, mean), start, trial)
+        chain = run_chain(rows, MStep(structure, mean), start, trial)
         averages = chain.state.averages
         moments = (
             averages.moments() if averages is not None and averages.batches else chain.state.moments

@@ -13,10 +13,8 @@ from halfseen.data.moments import PairMoments
 from halfseen.errors import NotIdentifiedError
 from halfseen.missingness.base import ColumnwiseMissingness
 from halfseen.parallel import single_blas_thread
-from halfseen.solvers.full_information.completion import Completion
-from halfseen.solvers.full_information.filling import fill
 from halfseen.solvers.full_information.m_step import correlation_of, with_floor
-from halfseen.solvers.full_information.problem import Problem
+from halfseen.solvers.full_information.rows import Rows
 from halfseen.solvers.pairwise import pairwise
 
 Floats = NDArray[np.float64]
@@ -29,34 +27,38 @@ PRIOR_ROWS = 20.0
 EIGENVALUE_FLOOR = 0.05
 
 
-def start_from(X: Any, problem: Problem, n_jobs: int | None) -> tuple[Floats, Floats]:
+def start_from(X: Any, rows: Rows, n_jobs: int | None) -> tuple[Floats, Floats]:
     """Return the first mean and covariance, in standardised units.
 
     For rules by column that of ``pairwise``, where it exists. Else each column by itself, and the
-    correlations of the values that are seen together.
+    correlations of the values that are seen together. ``X`` is the table, or moments of it.
     """
-    by_column = isinstance(problem.missingness, ColumnwiseMissingness)
-    if by_column and problem.at_random is None:
+    about = rows.overview
+    rule = about.missingness
+    if (
+        isinstance(rule, ColumnwiseMissingness)
+        and not about.simply_missing
+        # Moments do not tell rows with different limits apart.
+        and not (rule.varies_by_row and isinstance(X, PairMoments))
+    ):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                found = pairwise(X, problem.missingness, n_jobs=n_jobs)
-            return problem.from_units(found.gaussian.mean, found.gaussian.covariance)
+                found = pairwise(X, rule, n_jobs=n_jobs)
+            return about.from_units(found.gaussian.mean, found.gaussian.covariance)
         except NotIdentifiedError:
             # A pair is never seen together: pairs cannot be started from.
             pass
-    return available_start(problem, n_jobs)
+    return available_start(rows)
 
 
-def available_start(problem: Problem, n_jobs: int | None) -> tuple[Floats, Floats]:
+def available_start(rows: Rows) -> tuple[Floats, Floats]:
     """Start from the columns one by one, and from the rows in which pairs are seen."""
-    moments = PairMoments.from_array(
-        np.where(problem.hidden, np.nan, problem.Y), problem.names, n_jobs
-    )
-    d = problem.shape[1]
+    moments = rows.seen_moments()
+    d = rows.overview.shape[1]
     mean, variance = np.zeros(d), np.ones(d)
-    if problem.holes.inequalities is None:
-        mean, variance = _columns(problem, n_jobs)
+    if not rows.overview.bound:
+        mean, variance = _columns(rows)
     with np.errstate(invalid="ignore", divide="ignore"):
         counts = moments.counts
         first = moments.first / counts
@@ -69,17 +71,15 @@ def available_start(problem: Problem, n_jobs: int | None) -> tuple[Floats, Float
     return mean, R * np.sqrt(np.outer(variance, variance))
 
 
-def _columns(problem: Problem, n_jobs: int | None) -> tuple[Floats, Floats]:
+def _columns(rows: Rows) -> tuple[Floats, Floats]:
     """Censored maximum likelihood of each column by itself.
 
     With independent columns the means and variances that a sweep reports are exact, so that this is
     plain expectation maximisation.
     """
-    d = problem.shape[1]
+    d = rows.overview.shape[1]
     mean, variance = np.zeros(d), np.ones(d)
-    Y = problem.Y.copy()
-    fill(Y, problem.holes, mean, np.sqrt(variance), 0, problem.names, 0, n_jobs)
-    rows = Completion(Y, problem.holes, 0, 0, n_jobs)
+    rows.fill(mean, np.sqrt(variance), seed=0)
     with single_blas_thread():
         for _ in range(COLUMN_STEPS):
             moments = rows.sweep(mean, np.diag(1.0 / variance))

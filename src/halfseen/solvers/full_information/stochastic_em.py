@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.solvers.full_information.averaging import Averages
-from halfseen.solvers.full_information.completion import Completion, Moments
+from halfseen.solvers.full_information.completion import Moments
 from halfseen.solvers.full_information.information import (
     LARGEST_GAIN_SHARE,
     MOST_PARAMETERS,
@@ -28,6 +28,7 @@ from halfseen.solvers.full_information.information import (
     information,
 )
 from halfseen.solvers.full_information.m_step import MStep, pack, unpack
+from halfseen.solvers.full_information.rows import Rows
 
 Floats = NDArray[np.float64]
 
@@ -106,7 +107,7 @@ class StochasticEM:
 
     Parameters
     ----------
-    rows : Completion
+    rows : Rows
     m_step : MStep
     mean, covariance : arrays
         Where to start.
@@ -116,37 +117,42 @@ class StochasticEM:
         Most sweeps.
     with_information : bool
         Whether to estimate statistical standard errors; else those of complete data stand for them.
+    seed, chain : int
+        Of the random numbers.
     """
 
     name = "full"
 
     def __init__(
         self,
-        rows: Completion,
+        rows: Rows,
         m_step: MStep,
         mean: Floats,
         covariance: Floats,
         accuracy: float,
         steps: int,
         with_information: bool,
+        seed: int = 0,
+        chain: int = 0,
     ) -> None:
         self.rows, self.m_step, self.accuracy, self.steps = rows, m_step, accuracy, steps
-        self.with_information = with_information
+        self.with_information, self.seed, self.chain = with_information, seed, chain
         self.mean, self.covariance = mean, covariance
         d = mean.size
         self.lower = np.tril_indices(d)
         self.groups = [slice(0, d), slice(d, d + self.lower[0].size)]
-        self.nothing_hidden = rows.hidden == 0
+        self.nothing_hidden = not rows.overview.hidden.any()
 
     def init(self) -> State:
-        """Start where told."""
+        """Fill the hidden cells, and start where told."""
+        self.rows.fill(self.mean, np.sqrt(np.diag(self.covariance)), self.seed, self.chain)
         return State(self.mean, self.covariance)
 
     def step(self, state: State) -> tuple[State, dict[str, Any]]:
         """Sweep once, and move the parameters."""
         moments = self.rows.sweep(state.mean, inverse(state.covariance))
         state.moments = moments
-        best = self.m_step.solve(moments, len(self.rows.Y))
+        best = self.m_step.solve(moments, self.rows.overview.shape[0])
         if state.phase == "settling":
             state.mean, state.covariance = best
             state.recent.append(pack(*best))
@@ -185,7 +191,7 @@ class StochasticEM:
             errors = np.sqrt(state.information.variances())
             # A parameter that is known does not vary.
             return np.where(errors > 0.0, errors, 1.0)
-        return complete_errors(state.covariance, len(self.rows.Y))
+        return complete_errors(state.covariance, self.rows.overview.shape[0])
 
     def _target(self, state: State, best: tuple[Floats, Floats]) -> Floats:
         """Where a step of expectation maximisation leads, stretched where the information is known."""
@@ -200,7 +206,9 @@ class StochasticEM:
         now = np.mean(state.recent, axis=0)
         state.recent.clear()
         if state.last_look is not None:
-            change = (now - state.last_look) / complete_errors(state.covariance, len(self.rows.Y))
+            change = (now - state.last_look) / complete_errors(
+                state.covariance, self.rows.overview.shape[0]
+            )
             state.looks.append(root_mean_square(change))
         state.last_look = now
         if len(state.looks) < FEWEST_LOOKS:
@@ -284,15 +292,8 @@ class StochasticEM:
     def _information(self, state: State) -> Information | None:
         if not self._can_climb(state):
             return None
-        return information(
-            self.rows.Y,
-            self.rows.holes,
-            state.mean,
-            state.covariance,
-            self.m_step.basis(state.covariance),
-            self.rows.seed,
-            self.rows.n_jobs,
-        )
+        basis = self.m_step.basis(state.covariance)
+        return information(self.rows, state.mean, state.covariance, basis, self.seed)
 
     def _judge(self, state: State) -> float:
         """Compare Monte-Carlo errors with statistical ones; return their root mean square ratio."""

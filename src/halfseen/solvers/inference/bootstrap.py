@@ -19,6 +19,7 @@ from halfseen.solvers.full_information.full import full, m_step_for
 from halfseen.solvers.full_information.information import MOST_PARAMETERS
 from halfseen.solvers.full_information.learn import Settings, learn
 from halfseen.solvers.full_information.problem import read_problem
+from halfseen.solvers.full_information.rows import HeldRows
 from halfseen.solvers.inference.uncertainty import Limits
 
 if TYPE_CHECKING:
@@ -153,10 +154,11 @@ def bootstrap(
 def refits(fit: Fit, count: int, kind: str, seed: int) -> Iterator[Fit]:
     """Yield fits of rows drawn anew, each started from the fit itself."""
     source = fit.source
-    if source is None or fit.method != "full":
+    held = source is not None and source.X is not None
+    if source is None or not held or fit.method != "full":
         raise InputError(
             'the bootstrap refits by method="full", and needs the table; this fit was made by '
-            f"{fit.method!r}{'' if source else ' without its table'}."
+            f"{fit.method!r}{'' if held else ', and does not hold its table (a saved fit never does)'}."
         )
     if kind not in KINDS:
         raise InputError(f"kind must be {' or '.join(KINDS)}; got {kind!r}.")
@@ -189,7 +191,7 @@ def refits(fit: Fit, count: int, kind: str, seed: int) -> Iterator[Fit]:
             )  # fmt: skip
         return
     problem = read_problem(source.X, rule, source.missing_at_random, source.n_jobs)
-    m_step = m_step_for(problem, **options)[0]
+    m_step = m_step_for(problem.overview, **options)[0]
     start = problem.from_units(fit.gaussian.mean, fit.gaussian.covariance)
     for k in range(count):
         rng = keyed_generator(seed, Purpose.BOOTSTRAP, k)
@@ -203,7 +205,8 @@ def refits(fit: Fit, count: int, kind: str, seed: int) -> Iterator[Fit]:
             source.n_jobs,
         )
         with single_blas_thread():
-            found = learn(problem.take(rows), m_step, start, settings, [], follow_start=True)
+            drawn_rows = HeldRows(problem.take(rows), source.n_jobs)
+            found = learn(drawn_rows, m_step, start, settings, [], follow_start=True)
         # Outside: whoever asked goes on with the threads it had.
         yield found
 

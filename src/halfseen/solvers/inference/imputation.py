@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from halfseen.checks import whole_number
 from halfseen.data.frames import frame_kind, frame_of
 from halfseen.data.interval_data import IntervalData
+from halfseen.data.row_blocks import sweep_rows
 from halfseen.data.table import Table, read_table
 from halfseen.data.transforms import Identity, Transform, back_to_units
 from halfseen.errors import AssumptionWarning, InputError
@@ -26,7 +27,6 @@ from halfseen.simulate import simulate
 from halfseen.solvers.full_information.completion import (
     Completion,
     Draws,
-    block_rows,
     make_block,
     slide_factor,
     sweep_block,
@@ -60,8 +60,11 @@ def read_source(
     g = fit.gaussian
     units = g.mean, g.standard_deviations
     if X is None:
-        if source is None:
-            raise InputError("this fit does not hold its table; pass X.")
+        if source is None or source.X is None:
+            raise InputError(
+                "this fit does not hold its table; pass X. A saved fit never does, nor does one of "
+                "moments; the log-likelihood is the sum of score_rows(X)."
+            )
         with warnings.catch_warnings():
             # How the table was read was said when it was fitted.
             warnings.simplefilter("ignore", AssumptionWarning)
@@ -189,10 +192,10 @@ def _average(
     Y, holes = problem.Y, problem.holes
     fill(Y, holes, mean, np.sqrt(np.diag(covariance)), seed, problem.names, 0, n_jobs)
     P = inverse(covariance)
-    factor = slide_factor(holes, P)
+    factor = slide_factor(holes.inequalities is not None, P)
     total = np.zeros(Y.shape)
     means: list[tuple[int, PieceMeans]] = []
-    step = block_rows(Y.shape[1])
+    step = sweep_rows(Y.shape[1])
     for start in range(0, len(Y), step):
         rows = slice(start, min(start + step, len(Y)))
         block = make_block(holes, rows)

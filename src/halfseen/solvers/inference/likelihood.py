@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from halfseen.data.row_blocks import sweep_rows
 from halfseen.kernels.region_mass import block_log_likelihood
 from halfseen.missingness.holes import Holes
 from halfseen.parallel import map_in_order, single_blas_thread
 from halfseen.seeds import Purpose, keyed_generator
-from halfseen.solvers.full_information.completion import block_rows, make_block
+from halfseen.solvers.full_information.completion import make_block
 
 Floats = NDArray[np.float64]
 
@@ -54,7 +55,7 @@ def row_log_likelihoods(
     count = int(np.clip(MOST_DRAWS // (SHIFTS * hidden), FEWEST_POINTS, MOST_POINTS))
     points = _richtmyer(count, d)
     free = holes.whole_lines
-    step = max(1, block_rows(d) // 8)
+    step = max(1, sweep_rows(d) // 8)
     out, variance = np.empty(n), np.empty(n)
 
     def work(start: int) -> None:

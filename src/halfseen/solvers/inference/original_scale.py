@@ -7,7 +7,7 @@ general an integral.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from halfseen.checks import share
+from halfseen.checks import is_iterable, share
 from halfseen.data.transforms import Identity, Log, Transform
 from halfseen.errors import InputError
 from halfseen.kernels.quadrature import NODES_48
@@ -83,7 +83,7 @@ class OriginalScale:
 def original_scale(fit: Fit, level: float, probabilities: Sequence[float]) -> OriginalScale:
     """Return medians, means and quantiles in original units; see ``Fit.original_scale``."""
     level = share("level", level)
-    if not isinstance(probabilities, Iterable) or isinstance(probabilities, str):
+    if not is_iterable(probabilities) or isinstance(probabilities, str):
         raise InputError(
             f"probabilities must be a list, such as [0.05, 0.95]; got {probabilities!r}."
         )

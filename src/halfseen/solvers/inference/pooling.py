@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
-from halfseen.checks import positive_number, share
+from halfseen.checks import positive_number, real_array, share
 from halfseen.errors import InputError
 from halfseen.solvers.inference.uncertainty import Limits
 
@@ -98,10 +98,7 @@ def pool(
     >>> bool(abs(pooled.estimate[0] - 0.5) < 0.2)
     True
     """
-    try:
-        Q, U = np.asarray(estimates, dtype=float), np.asarray(variances, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError("estimates and variances must be numbers.") from None
+    Q, U = real_array("estimates", estimates), real_array("variances", variances)
     if Q.shape != U.shape or Q.ndim == 0:
         raise InputError(
             f"estimates and variances must have the same shape; got {Q.shape} and {U.shape}."
@@ -113,8 +110,14 @@ def pool(
         raise InputError("estimates must be finite; got NaN or infinity.")
     if not (U >= 0.0).all():
         raise InputError("variances must be at least 0, and not NaN.")
-    within, between = U.mean(axis=0), Q.var(axis=0, ddof=1)
-    total = within + (1.0 + 1.0 / m) * between
+    with np.errstate(over="ignore", invalid="ignore"):
+        within, between = U.mean(axis=0), Q.var(axis=0, ddof=1)
+        total = within + (1.0 + 1.0 / m) * between
+    if not np.isfinite(total).all():
+        raise InputError(
+            "estimates and variances are too large: what they come to is more than a computer can "
+            "hold. Change the unit."
+        )
     with np.errstate(divide="ignore", invalid="ignore"):
         missing = np.where(total > 0.0, (1.0 + 1.0 / m) * between / total, 0.0)
         freedom = (m - 1) / missing**2

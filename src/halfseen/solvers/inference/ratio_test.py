@@ -87,7 +87,8 @@ def likelihood_ratio_test(small: Fit, large: Fit) -> RatioTest:
     (1, True)
     """
     for name, fit in (("small", small), ("large", large)):
-        if getattr(fit, "method", None) != "full" or fit.source is None or fit.parameters is None:
+        held = getattr(getattr(fit, "source", None), "X", None) is not None
+        if getattr(fit, "method", None) != "full" or not held or fit.parameters is None:
             raise InputError(f'{name} must be a fit by method="full" that holds its table.')
         if fit.precision is not None or fit.history.get("covariance_structure") == "shrinkage":
             raise InputError(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from halfseen.checks import share
+from halfseen.checks import real_array, share
 from halfseen.errors import InputError
 from halfseen.gaussian import Gaussian
 
@@ -185,7 +185,7 @@ class StandardErrors:
                 "and correlations are computed; use fit.bootstrap for functions of more parameters."
             )
         mean, covariance = self.gaussian.mean, self.gaussian.covariance
-        value = np.asarray(function(mean.copy(), covariance.copy()), dtype=float)
+        value = _answer(function, mean.copy(), covariance.copy())
         # Along each principal axis of the uncertainty, a thousandth of its length.
         lengths, axes = np.linalg.eigh(_on_unit_scale(self.parameters))
         scale = np.sqrt(np.diag(self.parameters))
@@ -195,7 +195,7 @@ class StandardErrors:
                 continue
             move = np.sqrt(length) * axis * scale
             ends = [
-                np.asarray(function(*_moved(mean, covariance, sign * STEP * move)), dtype=float)
+                _answer(function, *_moved(mean, covariance, sign * STEP * move))
                 for sign in (1.0, -1.0)
             ]
             total += ((ends[0] - ends[1]) / (2.0 * STEP)) ** 2
@@ -286,6 +286,14 @@ def _on_unit_scale(V: Floats) -> Floats:
     scale = np.sqrt(np.diag(V))
     safe = np.where(scale > 0.0, scale, 1.0)
     return V / np.outer(safe, safe)
+
+
+def _answer(function: Callable[[Floats, Floats], ArrayLike], *parameters: Floats) -> Floats:
+    """Ask a function of the parameters, and check its answer."""
+    value = real_array("what the function returns", function(*parameters))
+    if not np.isfinite(value).all():
+        raise InputError("the function must return finite numbers; it returned NaN or infinity.")
+    return value
 
 
 def _moved(mean: Floats, covariance: Floats, move: Floats) -> tuple[Floats, Floats]:

@@ -1,0 +1,143 @@
+"""A table in pieces, read one at a time: larger than memory, or on other machines."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from halfseen.data.table import read_table
+
+Floats = NDArray[np.float64]
+
+# Cells in a block that is swept at once: its work arrays stay in the cache of a core. Part of the
+# meaning of a seed.
+SWEEP_CELLS = 2**15
+# Blocks in a piece of a table that does not come in pieces: 8 MiB, little enough to hold several and
+# enough to keep a core busy for a tenth of a second. Sums are taken piece by piece, so it is part of the
+# last bits of an answer.
+SWEEP_BLOCKS = 32
+
+
+def sweep_rows(d: int) -> int:
+    """Rows that are swept at once in a table with d columns."""
+    return max(1, SWEEP_CELLS // d)
+
+
+def piece_rows(d: int) -> int:
+    """Rows in a piece of a table with d columns."""
+    return SWEEP_BLOCKS * sweep_rows(d)
+
+
+class Piece(Protocol):
+    """Some consecutive rows of a table, wherever they are."""
+
+    def read(self) -> NDArray[np.floating]:
+        """Return the rows, of shape (rows, d), NaN where hidden."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class RowBlocks:
+    """A table in pieces of consecutive rows.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the columns.
+    pieces : tuple of Piece
+        In the order of the rows. They can be sent to other processes, unless they hold an array.
+    sizes : tuple of int
+        Rows in each piece.
+
+    Examples
+    --------
+    >>> import tempfile, pyarrow as pa, pyarrow.parquet as pq, halfseen as hs
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pq.write_table(pa.table({"lead": [0.3, None], "zinc": [5.0, 7.0]}), f"{folder}/a.parquet")
+    ...     table = hs.scan_parquet(folder)
+    >>> table.names, table.shape, len(table)
+    (('lead', 'zinc'), (2, 2), 1)
+    """
+
+    names: tuple[str, ...]
+    pieces: tuple[Any, ...]
+    sizes: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return sum(self.sizes), len(self.names)
+
+    @cached_property
+    def first_rows(self) -> tuple[int, ...]:
+        """Number of the first row of each piece."""
+        return tuple(int(k) for k in np.cumsum([0, *self.sizes[:-1]]))
+
+    @cached_property
+    def first_blocks(self) -> tuple[int, ...]:
+        """Number of the first sweep block of each piece, counted through all pieces."""
+        step = sweep_rows(len(self.names))
+        return tuple(
+            int(k) for k in np.cumsum([0, *(-(-size // step) for size in self.sizes[:-1])])
+        )
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayPiece:
+    """Rows of an array, in memory or mapped from a file."""
+
+    X: NDArray[np.floating]
+    start: int
+    stop: int
+
+    def read(self) -> NDArray[np.floating]:
+        """Return a copy of the rows; pages of a mapped file are given back."""
+        out = np.array(self.X[self.start : self.stop], order="C")
+        release_pages(self.X)
+        return out
+
+
+def array_blocks(X: Any, names: Any = None) -> RowBlocks:
+    """Cut an array into pieces; only a copy of one at a time is ever made."""
+    table = read_table(X, names)
+    n, d = table.values.shape
+    step = piece_rows(d)
+    cuts = [(start, min(start + step, n)) for start in range(0, n, step)]
+    return RowBlocks(
+        table.names,
+        tuple(ArrayPiece(table.values, *cut) for cut in cuts),
+        tuple(stop - start for start, stop in cuts),
+    )
+
+
+def release_pages(X: NDArray[Any]) -> None:
+    """Give the pages of a mapped file back: they would count as memory of this process.
+
+    Pages of a private copy (mode "c") hold changes that are nowhere else, and stay.
+    """
+    for owner in _bases(X):
+        if isinstance(owner, np.memmap) and owner.mode != "c":
+            mapped = getattr(owner, "_mmap", None)
+            if isinstance(mapped, mmap.mmap) and hasattr(mapped, "madvise"):
+                mapped.madvise(mmap.MADV_DONTNEED)
+                return
+
+
+def is_mapped(X: Any) -> bool:
+    """Whether an array, or what it is a view of, is mapped from a file."""
+    return isinstance(X, np.ndarray) and any(isinstance(a, np.memmap) for a in _bases(X))
+
+
+def _bases(X: Any) -> Iterator[Any]:
+    while isinstance(X, np.ndarray):
+        yield X
+        X = X.base

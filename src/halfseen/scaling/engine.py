@@ -1,0 +1,205 @@
+"""What every engine can do: keep values of blocks where they were computed, and combine results.
+
+A table comes in pieces, called blocks here. For each block an engine keeps named arrays; the solvers
+say what to do with them, the engine decides where and when. Results are combined in a tree whose shape
+depends on the number of blocks alone, so that every engine gives the same bits.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Arrays = dict[str, NDArray[Any]]
+Work = Callable[..., Any]
+Combine = Callable[[Any, Any], Any]
+
+
+class Kept:
+    """One value for each block, where it was computed; only its engine can look inside."""
+
+    def __init__(self, slots: list[Any]) -> None:
+        self._slots: list[Any] | None = slots
+
+    @property
+    def slots(self) -> list[Any]:
+        """Where the values are."""
+        if self._slots is None:
+            raise RuntimeError(
+                "these values were handed to a step, or released; use what it returned."
+            )
+        return self._slots
+
+    def hand_over(self) -> list[Any]:
+        """Return where the values are, and forget it."""
+        slots, self._slots = self.slots, None
+        return slots
+
+    @property
+    def gone(self) -> bool:
+        """Whether the values were handed over or released."""
+        return self._slots is None
+
+    def __len__(self) -> int:
+        return len(self.slots)
+
+
+class Tree:
+    """Combine results as they come, in pairs of neighbours, then pairs of pairs, and so on.
+
+    A result that has no neighbour on its level goes up as it is: five are ((0+1)+(2+3))+4. Of n results
+    at most log2(n) + 1 are held at a time.
+
+    Examples
+    --------
+    >>> tree = Tree("({}+{})".format)
+    >>> for name in "abcde":
+    ...     tree.add(name)
+    >>> tree.root()
+    '(((a+b)+(c+d))+e)'
+    """
+
+    def __init__(self, combine: Combine) -> None:
+        self._combine = combine
+        # Combined results of 2^level neighbours each, levels falling from left to right.
+        self._waiting: list[tuple[int, Any]] = []
+
+    def add(self, result: Any) -> None:
+        """Take the next result."""
+        level = 0
+        while self._waiting and self._waiting[-1][0] == level:
+            result = self._combine(self._waiting.pop()[1], result)
+            level += 1
+        self._waiting.append((level, result))
+
+    def root(self) -> Any:
+        """Return what all results combine to."""
+        if not self._waiting:
+            raise ValueError("there are no results to combine.")
+        # What is left has no neighbour of its own size: it goes up until it meets the one on its left.
+        _, result = self._waiting.pop()
+        while self._waiting:
+            result = self._combine(self._waiting.pop()[1], result)
+        return result
+
+
+def combine_by_level(
+    results: Sequence[Any], combine_all: Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
+) -> Any:
+    """Combine in the tree of ``Tree``, where a whole level is combined at once.
+
+    Parameters
+    ----------
+    results : sequence
+    combine_all : callable
+        Takes the left and the right halves of all pairs of a level.
+    """
+    level = list(results)
+    if not level:
+        raise ValueError("there are no results to combine.")
+    while len(level) > 1:
+        alone = level[-1:] if len(level) % 2 else []
+        level = [*combine_all(level[: len(level) - len(alone) : 2], level[1::2]), *alone]
+    return level[0]
+
+
+def keepable(values: Arrays) -> Arrays:
+    """Return values as every engine keeps them: C order, writable, and no part of something larger.
+
+    The order in memory decides the order of additions, so it must not depend on where values were.
+    """
+    out = {}
+    for name, value in values.items():
+        array = np.asarray(value, order="C")
+        if array.dtype.hasobject:
+            raise TypeError(f"{name!r} has dtype {array.dtype}; only numbers can be kept.")
+        base = array.base
+        whole = base is None or (isinstance(base, np.ndarray) and base.nbytes == array.nbytes)
+        out[name] = array if whole and array.flags.writeable else array.copy()
+    return out
+
+
+def size_of(values: Arrays) -> int:
+    """Bytes of the arrays."""
+    return sum(array.nbytes for array in values.values())
+
+
+class Engine(ABC):
+    """Where work on blocks is done.
+
+    ``work`` and ``combine`` are functions of a module, partials of them, or frozen data classes that can
+    be called: they may be sent to other processes. ``combine(a, b)`` must not change what it is given.
+    All work runs with one BLAS thread. Engines are context managers; leaving closes them.
+    """
+
+    @abstractmethod
+    def make(self, work: Work, pieces: Sequence[Any], numbers: Sequence[Any], *common: Any) -> Kept:
+        """Keep ``work(piece, number, *common)`` of each piece.
+
+        Parameters
+        ----------
+        work : callable
+            Returns a flat dictionary of arrays.
+        pieces : sequence
+        numbers : sequence, as long as ``pieces``
+            A small argument for each piece, such as the number of its first row.
+        *common
+            Arguments that are the same for all pieces.
+        """
+
+    @abstractmethod
+    def step(
+        self, work: Work, state: Kept, *fixed: Kept, common: Sequence[Any] = (), combine: Combine
+    ) -> tuple[Kept, Any]:
+        """Return new states, and the results combined; ``state`` is used up and cannot be used again.
+
+        ``work(state, *fixed, *common)`` returns the new state and a result. It owns the state it is
+        given and may change it in place; fixed values must not be changed, and the new state must
+        share no memory with them. Where an error or an interrupt ends a step, some states have
+        taken it and others have not.
+        """
+
+    @abstractmethod
+    def total(self, work: Work, *kept: Kept, common: Sequence[Any] = (), combine: Combine) -> Any:
+        """Return the results ``work(*values, *common)`` combined; the values must not be changed."""
+
+    @abstractmethod
+    def each(self, work: Work, *kept: Kept, common: Sequence[Any] = ()) -> Iterator[Any]:
+        """Yield ``work(*values, *common)`` of each block, in order, a few at a time in memory."""
+
+    @abstractmethod
+    def map(self, work: Work, items: Iterable[Any], *common: Any) -> Iterator[Any]:
+        """Yield ``work(item, *common)`` of each item, in order; items are small."""
+
+    @abstractmethod
+    def stream(
+        self,
+        work: Work,
+        pieces: Sequence[Any],
+        numbers: Sequence[Any],
+        *common: Any,
+        combine: Combine,
+    ) -> Any:
+        """Return the results ``work(piece, number, *common)`` combined, in one pass; nothing is kept."""
+
+    @abstractmethod
+    def put(self, values: Iterable[Arrays]) -> Kept:
+        """Keep values that are brought from here, one for each block; they belong to the engine then."""
+
+    @abstractmethod
+    def release(self, kept: Kept) -> None:
+        """Forget values; what is gone already is left alone."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Forget everything. Closing twice does no harm."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *why: object) -> None:
+        self.close()

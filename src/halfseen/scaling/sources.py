@@ -1,0 +1,90 @@
+"""Which tables are read in pieces, and who works on them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from halfseen.data.interval_data import IntervalData
+from halfseen.data.moments import PairMoments
+from halfseen.data.parquet_blocks import is_parquet, scan_parquet
+from halfseen.data.row_blocks import RowBlocks, array_blocks, is_mapped
+from halfseen.errors import InputError
+from halfseen.scaling.cluster import ClusterEngine
+from halfseen.scaling.dask_blocks import HeldChunk, dask_blocks, is_dask
+from halfseen.scaling.engine import Engine
+from halfseen.scaling.local import LocalEngine
+from halfseen.scaling.memory import budget, free_bytes, parse_memory
+
+
+def blocks_of(
+    X: Any,
+    names: Sequence[str] | None = None,
+    client: Any = None,
+    memory: Any = None,
+    scratch: Any = None,
+) -> RowBlocks | None:
+    """Return a table as pieces, if it is of a kind that is read so; None if it is to be read whole.
+
+    Parameters
+    ----------
+    X : anything
+        Pieces themselves, Dask collections, paths of Parquet files and memmaps are read in pieces; so is
+        any array for which a cluster or a limit of memory is given.
+    names : sequence of str, optional
+        Names of the columns.
+    client, memory, scratch
+        As ``fit`` has them.
+    """
+    parse_memory(memory)
+    if isinstance(X, RowBlocks):
+        return _named(X, names)
+    if is_dask(X):
+        return dask_blocks(X, client, names)
+    if is_parquet(X):
+        return _named(scan_parquet(X), names)
+    asked = [
+        f"{name}="
+        for name, value in (("client", client), ("memory", memory), ("scratch", scratch))
+        if value is not None
+    ]
+    if not asked and not is_mapped(X):
+        return None
+    if isinstance(X, IntervalData | PairMoments):
+        raise InputError(
+            f"{asked[0]} is for tables of numbers that are read in pieces; got {type(X).__name__}."
+        )
+    blocks = array_blocks(X, names)
+    if client is None:
+        return blocks
+    # A piece of an array would take all of the array with it.
+    return replace(blocks, pieces=tuple(HeldChunk(piece.read()) for piece in blocks.pieces))
+
+
+def _named(blocks: RowBlocks, names: Sequence[str] | None) -> RowBlocks:
+    if names is None:
+        return blocks
+    if len(names) != len(blocks.names):
+        raise InputError(
+            f"names must be {len(blocks.names)}, one for each column; got {len(names)}."
+        )
+    return replace(blocks, names=tuple(map(str, names)))
+
+
+def engine_for(client: Any, memory: Any, scratch: Any, n_jobs: int | None) -> Engine:
+    """Return who does the work: a cluster, or this process within its memory."""
+    if client is not None:
+        for name, value in (("memory", memory), ("scratch", scratch)):
+            if value is not None:
+                raise InputError(
+                    f"{name}= is for this process; the workers of a cluster have limits of their own. "
+                    "Leave it out, or client=."
+                )
+        return ClusterEngine(client)
+    there = isinstance(scratch, str | os.PathLike) and Path(scratch).is_dir()
+    if scratch is not None and not there:
+        raise InputError(f"scratch must be a folder that is there; got {scratch!r}.")
+    return LocalEngine(scratch, n_jobs, free_bytes() // 2 if memory is None else budget(memory))
