@@ -82,8 +82,7 @@ def real_array(name: str, value: Any, kind: str = "numbers") -> NDArray[np.float
     hold becomes infinite, for a check of its own.
     """
     if type(value) is np.ndarray and value.dtype == np.float64:
-        # Big-endian numbers are equal to others, but no kernel reads them.
-        return value if value.dtype.isnative else value.astype(np.float64)
+        return value
     try:
         masked = np.ma.getmaskarray(value) if np.ma.isMaskedArray(value) else None
         array = np.asarray(value)

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import reprlib
 import tempfile
 from collections.abc import Iterator
@@ -10,14 +11,23 @@ from typing import BinaryIO
 
 from halfseen.errors import InputError
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+# What the names of unfinished files end with, after what mkstemp makes up.
+PART = ".part"
+MADE_UP = "[a-z0-9_]{8}"
+
 
 @contextlib.contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Give a file to write bytes to, which takes the place of ``path`` at the end, or not at all.
 
     The bytes go beside ``path`` and are moved there once they are on the disk, so that no reader sees
-    half of them and no crash leaves half of them. A link stays, and what it leads to is replaced; a
-    device or a pipe is written to as it is.
+    half of them and no crash leaves half of them under its name. A link stays, and what it leads to is
+    replaced; a device or a pipe is written to as it is.
     """
     try:
         target = Path(path).resolve()
@@ -30,7 +40,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     # mkstemp makes files that only their owner may read; a saved result should be like any other.
     mask = os.umask(0)
     os.umask(mask)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    handle, name = _locked_part(target)
     try:
         with os.fdopen(handle, "wb") as file:
             os.chmod(name, 0o666 & ~mask)
@@ -42,6 +52,34 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         Path(name).unlink(missing_ok=True)
         raise
     _sync_folder(target.parent)
+
+
+def remove_left_behind(path: str | os.PathLike[str]) -> None:
+    """Remove what writers of ``path`` that were killed left beside it; files of living ones stay."""
+    if fcntl is None:
+        return
+    target = Path(path).resolve()
+    form = re.compile(re.escape(f".{target.name}.") + MADE_UP + re.escape(PART))
+    for part in target.parent.iterdir():
+        if not form.fullmatch(part.name) or part.is_symlink() or not part.is_file():
+            continue
+        with contextlib.suppress(OSError), part.open("rb") as file:
+            # Its writer holds the lock for as long as it lives.
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            part.unlink()
+
+
+def _locked_part(target: Path) -> tuple[int, str]:
+    """Make an unfinished file, locked so that nobody takes it for one that was left behind."""
+    while True:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=PART)
+        if fcntl is not None:
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.fstat(handle).st_nlink:
+            return handle, name
+        # Taken for one before it was locked.
+        os.close(handle)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -103,7 +103,7 @@ def test_values_are_those_of_pyarrow(tmp_path, small, group):
     expected = np.stack([c.to_numpy(zero_copy_only=False) for c in whole.columns], axis=1)
     for piece, size, first in zip(blocks.pieces, blocks.sizes, blocks.first_rows, strict=True):
         found = piece.read()
-        assert found.flags.c_contiguous
+        assert found.flags.f_contiguous
         assert found.dtype == np.float64
         np.testing.assert_array_equal(found, expected[first : first + size])
     np.testing.assert_array_equal(together(blocks), X)

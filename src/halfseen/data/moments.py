@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from halfseen.data.row_blocks import release_pages
 from halfseen.data.table import LARGEST_VALUE, check_finite, read_table
 from halfseen.errors import InputError
-from halfseen.kernels.blocks import prepare_block
+from halfseen.kernels.blocks import prepare_block, prepare_columns
 from halfseen.parallel import map_in_order, single_blas_thread
 
 Floats = NDArray[np.float64]
@@ -127,14 +127,16 @@ class PairMoments:
 
         Pieces in the same units are merged by adding.
         """
+        # As it lies in memory: what comes from columns need not be turned.
+        by_column = X.flags.f_contiguous and not X.flags.c_contiguous
         if like is None:
-            return cls._of_table(X, names, _pilot(X), 1)
+            return cls._of_table(X, names, _pilot(X), 1, by_column)
         known = np.diag(like.counts) >= FEW_PILOT_VALUES
         shift, scale = like.shift, like.scale
         if not known.all():
             own = _pilot(X)
             shift, scale = np.where(known, shift, own[0]), np.where(known, scale, own[1])
-        return cls._of_table(X, names, (shift, scale), 1)
+        return cls._of_table(X, names, (shift, scale), 1, by_column)
 
     @classmethod
     def _of_table(
@@ -143,6 +145,7 @@ class PairMoments:
         names: tuple[str, ...],
         units: tuple[Floats, Floats],
         n_jobs: int | None,
+        by_column: bool = False,
     ) -> PairMoments:
         n, d = X.shape
         shift, scale = units
@@ -150,17 +153,25 @@ class PairMoments:
         step = max(1, BLOCK_CELLS // d)
 
         def block(start: int) -> tuple[Floats, ...]:
-            part = np.ascontiguousarray(X[start : start + step])
-            mask = np.empty(part.shape)
-            values = np.empty((len(part), 2 * d))
+            part = X[start : start + step]
             low, high = np.full(d, np.inf), np.full(d, -np.inf)
-            prepare_block(part, shift, inverse, mask, values, low, high)
-            u = values[:, :d]
+            if by_column:
+                mask, values = np.empty((d, len(part))), np.empty((2 * d, len(part)))
+                prepare_columns(part.T, shift, inverse, mask, values, low, high)
+            else:
+                by_row = np.empty((len(part), d)), np.empty((len(part), 2 * d))
+                part = np.ascontiguousarray(part)
+                prepare_block(part, shift, inverse, *by_row, low, high)
+                release_pages(X)
+                mask, values = by_row[0].T, by_row[1].T
+            u = values[:d]
+            # Counts are whole numbers below 2²⁴, which single precision holds.
+            seen = mask.astype(np.float32)
             # Infinite values are reported below, by row and column.
             with np.errstate(invalid="ignore", over="ignore"):
-                sums = values.T @ mask
-                release_pages(X)
-                return mask.T @ mask, sums[:d], sums[d:], u.T @ u, low, high
+                sums = values @ mask.T
+                counts = (seen @ seen.T).astype(np.float64)
+                return counts, sums[:d], sums[d:], u @ u.T, low, high
 
         totals = [np.zeros((d, d)) for _ in range(4)]
         low, high = np.full(d, np.inf), np.full(d, -np.inf)

@@ -88,14 +88,16 @@ class ParquetPiece:
     single: bool
 
     def read(self) -> Values:
-        """Return the rows, of shape (rows, d), NaN where hidden."""
+        """Return the rows, of shape (rows, d), NaN where hidden; each column in one stretch."""
         self.file.check()
         with pyarrow_sentences(self.file.path):
             parts = _take(self) if self.step else _whole_groups(self)
             self._check_rows(sum(part.num_rows for part in parts))
+            # Column by column, as the file has it: copying into rows takes as long as reading.
             out = np.empty(
                 (self.stop - self.start, len(self.columns)),
                 np.float32 if self.single else np.float64,
+                order="F",
             )
             row = 0
             for part in parts:

@@ -6,6 +6,31 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def prepare_columns(columns, shift, inverse_scale, mask, values, low, high):
+    """Do the same for a block that comes column by column: ``columns`` has a row for each of them.
+
+    Without branches, and with the extremes apart, so that the compiler can work on several at a time.
+    """
+    d, rows = columns.shape
+    for i in range(d):
+        s, f = shift[i], inverse_scale[i]
+        for r in range(rows):
+            x = float(columns[i, r])
+            u = (x - s) * f
+            u = u if x == x else 0.0
+            mask[i, r] = 1.0 if x == x else 0.0
+            values[i, r] = u
+            values[d + i, r] = u * u
+        least, most = low[i], high[i]
+        for r in range(rows):
+            x = float(columns[i, r])
+            # Comparisons with NaN are false.
+            least = x if x < least else least
+            most = x if x > most else most
+        low[i], high[i] = least, most
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def prepare_block(X, shift, inverse_scale, mask, values, low, high):
     """Fill ``mask`` and ``values = [u | u²]`` with u = (x − shift)/scale, 0 where hidden.
 

@@ -236,7 +236,9 @@ class LinearThreshold(Missingness):
         hidden = np.isnan(X)
         known = np.where(hidden, 0.0, X)
         value = products(known, self.V)
-        size = products(np.abs(known), np.abs(self.V)) + np.abs(self.b)
+        # Infinite where a double cannot hold it: then nothing is known to be wrong.
+        with np.errstate(over="ignore"):
+            size = products(np.abs(known), np.abs(self.V)) + np.abs(self.b)
         # Inequalities in which no hidden value takes part.
         settled = (hidden @ (self.V != 0).T) == 0
         wrong_seen = settled & ~hidden & (value > self.b + ROUNDING * size)

@@ -10,6 +10,7 @@ import threading
 import time
 import uuid
 import warnings
+import weakref
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -159,6 +160,13 @@ class ClusterEngine(Engine):
         self._calls = count()
         self._steps = 0
         self._backups: list[Any] = []
+        # Whoever holds a Kept after the work is done holds no memory of the cluster.
+        self._known: weakref.WeakSet[Kept] = weakref.WeakSet()
+
+    def _kept(self, boxes: list[Any]) -> Kept:
+        kept = Kept(boxes)
+        self._known.add(kept)
+        return kept
 
     def make(self, work: Work, pieces: Sequence[Any], numbers: Sequence[Any], *common: Any) -> Kept:
         """Keep ``work(piece, number, *common)`` of each piece; pieces may be futures."""
@@ -170,7 +178,7 @@ class ClusterEngine(Engine):
             [Common((number,)) for _, number in pairs],
             self._share(work, common, len(pairs)),
         )
-        return Kept(boxes)
+        return self._kept(boxes)
 
     def step(
         self, work: Work, state: Kept, *fixed: Kept, common: Sequence[Any] = (), combine: Combine
@@ -187,7 +195,7 @@ class ClusterEngine(Engine):
         self._steps += 1
         if self._steps % SAFE_EVERY == 0:
             boxes = self._backed_up(boxes)
-        return Kept(boxes), result
+        return self._kept(boxes), result
 
     def total(self, work: Work, *kept: Kept, common: Sequence[Any] = (), combine: Combine) -> Any:
         """Return the results ``work(*values, *common)`` combined."""
@@ -234,7 +242,7 @@ class ClusterEngine(Engine):
     def put(self, values: Iterable[Arrays]) -> Kept:
         """Keep values that are brought from here; the scheduler keeps a copy to start again from."""
         boxes = [self._submit(_put, None, [Common((one,))], label="put")[0] for one in values]
-        return Kept(boxes)
+        return self._kept(boxes)
 
     def release(self, kept: Kept) -> None:
         """Forget values: the workers drop what nobody holds."""
@@ -242,8 +250,10 @@ class ClusterEngine(Engine):
             kept.hand_over()
 
     def close(self) -> None:
-        """Forget the backups; the client belongs to the caller and stays open."""
+        """Forget every value; the client belongs to the caller and stays open."""
         self._backups = []
+        for kept in list(self._known):
+            self.release(kept)
 
     def _share(self, work: Work, common: Sequence[Any], times: int) -> list[Any]:
         """Return one future of the common arguments, as often as it is needed."""

@@ -19,7 +19,7 @@ from halfseen.data.row_blocks import SWEEP_BLOCKS, SWEEP_CELLS
 from halfseen.errors import InputError
 from halfseen.parallel import map_in_order, resolve_jobs, single_blas_thread
 from halfseen.scaling.engine import Arrays, Combine, Engine, Kept, Tree, Work, keepable, size_of
-from halfseen.scaling.memory import give_back_freed_arrays, human_bytes
+from halfseen.scaling.memory import give_back_freed_arrays, human_bytes, resident_bytes
 
 try:
     import fcntl
@@ -30,8 +30,9 @@ except ImportError:  # Windows
 # before the old are let go, and one more for the work. Measured with 50 blocks of 8 MB: 2 for a
 # step that makes a new state, 1 for one that changes it in place.
 AMPLIFICATION = 3
-# Bytes of a piece that is read and not kept, with the masks and squares that are made of it.
-STREAMED = 2 * 8 * SWEEP_BLOCKS * SWEEP_CELLS
+# Bytes of a piece that is read and not kept, with the mask and the squares that are made of it, and
+# what the reader holds meanwhile: 90 MB were measured for each thread, of which a third are these.
+STREAMED = 4 * 8 * SWEEP_BLOCKS * SWEEP_CELLS
 PREFIX = "halfseen-scratch-"
 LOCK = "lock"
 
@@ -53,6 +54,9 @@ class LocalEngine(Engine):
     memory : int, optional
         Bytes for kept values and for the work on blocks, beyond what the process holds already.
         Results are not counted. Without it everything stays in memory.
+    promise : int, optional
+        Bytes that the whole process is to keep within. What it holds beside the values (libraries that
+        were loaded since, buffers that they keep) is looked at before a value is kept in memory.
     """
 
     def __init__(
@@ -60,8 +64,9 @@ class LocalEngine(Engine):
         folder: str | os.PathLike[str] | None = None,
         n_jobs: int | None = None,
         memory: int | None = None,
+        promise: int | None = None,
     ) -> None:
-        self.jobs, self.memory = resolve_jobs(n_jobs), memory
+        self.jobs, self.memory, self.promise = resolve_jobs(n_jobs), memory, promise
         if memory is not None:
             give_back_freed_arrays()
         self._scratch = Scratch(folder)
@@ -84,7 +89,7 @@ class LocalEngine(Engine):
         # The first says how much memory one needs.
         for number in range(min(1, len(pairs))):
             keep(number)
-        for _ in map_in_order(keep, range(1, len(pairs)), self._at_once(self._largest)):
+        for _ in map_in_order(keep, range(1, len(pairs)), self._at_once(self._reading)):
             pass
         return Kept(slots)
 
@@ -177,10 +182,23 @@ class LocalEngine(Engine):
 
     def _at_once(self, needed: int) -> int:
         """Return how many blocks of a size may be worked on at a time."""
-        if self.memory is None or needed == 0:
+        room = self._room()
+        if room is None or needed == 0:
             return self.jobs
-        room = (self.memory - self._held) // (AMPLIFICATION * needed)
-        return max(1, min(self.jobs, room))
+        return max(1, min(self.jobs, room // (AMPLIFICATION * needed)))
+
+    @property
+    def _reading(self) -> int:
+        """Bytes of a block while it is read, or worked on: the largest there was, if that is more."""
+        # Where nothing was promised for the whole process, pieces may be of any size.
+        return self._largest if self.promise is None else max(self._largest, STREAMED)
+
+    def _room(self) -> int | None:
+        """Return the bytes that are left; None where nothing was promised."""
+        if self.memory is None:
+            return None
+        room = self.memory - self._held
+        return room if self.promise is None else min(room, self.promise - resident_bytes())
 
     def _keep(self, values: Arrays, blocks: int = 1) -> InMemory | InFile:
         """Find a place for values; ``blocks`` of this size will need one."""
@@ -188,11 +206,9 @@ class LocalEngine(Engine):
         with self._lock:
             self._largest = max(self._largest, size)
             # Half of the budget at most is set aside for work on blocks.
-            working = self.jobs * AMPLIFICATION * self._largest
-            in_memory = self.memory is None or (
-                self._held + size + min(working, self.memory // 2) <= self.memory
-            )
-            if in_memory:
+            working = self.jobs * AMPLIFICATION * self._reading
+            room = self._room()
+            if room is None or size + min(working, (self.memory or 0) // 2) <= room:
                 self._held += size
                 return InMemory(values)
         return self._scratch.write(values, blocks)

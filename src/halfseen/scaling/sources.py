@@ -17,7 +17,7 @@ from halfseen.scaling.cluster import ClusterEngine
 from halfseen.scaling.dask_blocks import HeldChunk, dask_blocks, is_dask
 from halfseen.scaling.engine import Engine
 from halfseen.scaling.local import LocalEngine
-from halfseen.scaling.memory import budget, free_bytes, parse_memory
+from halfseen.scaling.memory import LEAST, MATRICES, budget, free_bytes, parse_memory
 
 
 def blocks_of(
@@ -74,8 +74,8 @@ def _named(blocks: RowBlocks, names: Sequence[str] | None) -> RowBlocks:
     return replace(blocks, names=tuple(map(str, names)))
 
 
-def engine_for(client: Any, memory: Any, scratch: Any, n_jobs: int | None) -> Engine:
-    """Return who does the work: a cluster, or this process within its memory."""
+def engine_for(client: Any, memory: Any, scratch: Any, n_jobs: int | None, columns: int) -> Engine:
+    """Return who does the work on a table: a cluster, or this process within its memory."""
     if client is not None:
         for name, value in (("memory", memory), ("scratch", scratch)):
             if value is not None:
@@ -87,4 +87,6 @@ def engine_for(client: Any, memory: Any, scratch: Any, n_jobs: int | None) -> En
     there = isinstance(scratch, str | os.PathLike) and Path(scratch).is_dir()
     if scratch is not None and not there:
         raise InputError(f"scratch must be a folder that is there; got {scratch!r}.")
-    return LocalEngine(scratch, n_jobs, free_bytes() // 2 if memory is None else budget(memory))
+    least = LEAST + 8 * MATRICES * columns**2
+    left = free_bytes() // 2 if memory is None else budget(memory, least)
+    return LocalEngine(scratch, n_jobs, left, parse_memory(memory))

@@ -158,7 +158,7 @@ def check_covariance(covariance: object, d: int) -> Gaussian:
             "this method needs the covariance: pass covariance=, of shape "
             f"({d}, {d}). It learns the mean alone."
         )
-    S = real_array("covariance", covariance)
+    S = real_array("covariance", covariance, "an array of numbers")
     if S.shape != (d, d):
         raise InputError(f"covariance must have shape ({d}, {d}), as the data have; got {S.shape}.")
     return Gaussian(np.zeros(d), S)

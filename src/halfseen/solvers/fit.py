@@ -145,7 +145,7 @@ def fit(
             X,
             missingness,
             method,
-            engine_for(client, memory, scratch, n_jobs),
+            engine_for(client, memory, scratch, n_jobs, blocks.shape[1]),
             transforms,
             {**options, "covariance": covariance},
             {"random_state": random_state, "progress": progress, "n_jobs": n_jobs},

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol, TypeVar
 
 S = TypeVar("S")
@@ -103,10 +103,13 @@ def interrupts_held(hold: bool) -> Iterator[Callable[[], bool]]:
         if pressed:
             signal.default_int_handler(number, frame)
         pressed = True
-        print(
-            "\nhalfseen: finishing a step to write the checkpoint; press Ctrl-C again to stop at once.",
-            file=sys.stderr,
-        )
+        # An error here would end the step; a stream may be closed, or in the middle of a line.
+        with suppress(OSError, RuntimeError, ValueError):
+            print(
+                "\nhalfseen: finishing a step to write the checkpoint; press Ctrl-C again to stop at "
+                "once.",
+                file=sys.stderr,
+            )
 
     if not hold or threading.current_thread() is not threading.main_thread():
         yield lambda: False

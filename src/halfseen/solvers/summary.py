@@ -63,7 +63,8 @@ def _structure(fit: Fit) -> str:
         "shrinkage": "covariance shrunken towards independence",
         "sparse": "sparse precision matrix (graphical lasso)",
     }
-    name = fit.history.get("covariance_structure", "")
+    # As a text: the history of a fit that was loaded may hold anything.
+    name = str(fit.history.get("covariance_structure", ""))
     return f" Structure: {words[name]}." if name in words else ""
 
 
@@ -148,9 +149,10 @@ def _notes(fit: Fit) -> list[str]:
     text = f"{fit.status.name.replace('_', ' ').capitalize()}: {fit.status.value}"
     noise = monte_carlo_share(fit)
     if noise is not None:
+        sweeps = fit.history.get("sweeps")
+        told = "" if sweeps is None else f" ({sweeps} sweeps)"
         text += (
-            f" Sampling adds at most {_percent(noise)} of a standard error to any estimate"
-            f" ({fit.history['sweeps']} sweeps)."
+            f" Sampling adds at most {_percent(noise)} of a standard error to any estimate{told}."
         )
     if fit.uncertainty is not None:
         text += (

@@ -10,9 +10,12 @@ from __future__ import annotations
 import hashlib
 import math
 import numbers
+import operator
 import os
 import time
+import weakref
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +25,8 @@ from numpy.typing import NDArray
 
 from halfseen.archive import Archive, ArchiveError, read_archive, write_archive
 from halfseen.errors import InputError, Interrupted
+from halfseen.files import remove_left_behind
+from halfseen.scaling.engine import Arrays
 from halfseen.seeds import RandomState, seed_of
 from halfseen.solvers.full_information.averaging import Averages
 from halfseen.solvers.full_information.completion import Moments
@@ -53,6 +58,8 @@ _CALLED = {
     "most_sweeps": "another most_sweeps",
     "standard_errors": "another standard_errors",
 }
+# Where one of these differs, so do those: there is no need to name them.
+_FOLLOW = {"shape": ("names", "table", "parameters"), "table": ("parameters",)}
 
 
 def run_key(
@@ -113,12 +120,18 @@ class Journal:
         self._chains: list[Record] = []
         self._next = 0
         self._written = time.monotonic()
+        if archive is not None:
+            # A run may fail before it comes to the checkpoint.
+            weakref.finalize(self, archive.close)
 
     def seed_or(self, random_state: RandomState) -> int:
         """Return the seed that is given; where none is, that of the checkpoint."""
         if self._archive is None or random_state is not None:
             return seed_of(random_state)
-        return int(_told(self._archive, "run", dict)["seed"])
+        seed = _told(self._archive, "run", dict).get("seed")
+        if not _is_count(seed):
+            raise _unlike(self._archive, f"its seed is {seed!r}")
+        return int(seed)
 
     def for_run(self, run: dict[str, Any]) -> Journal:
         """Take up the checkpoint, once it is known what is to be run; refuse that of another run."""
@@ -126,16 +139,21 @@ class Journal:
         if self._archive is None:
             return self
         before = _told(self._archive, "run", dict)
-        other = [_CALLED[key] for key, value in run.items() if before.get(key) != value]
+        other = [key for key, value in run.items() if before.get(key) != value]
         if other:
+            # Whatever is computed from another table differs too.
+            told = [key for key in other if key not in _FOLLOW.get(other[0], ())]
             raise ArchiveError(
-                f"{self.path} is the checkpoint of another run: of {', '.join(other)}. Repeat the call "
-                "that wrote it, or choose another file for this one."
+                f"{self.path} is the checkpoint of another run: of "
+                f"{', '.join(_CALLED[key] for key in told)}. Repeat the call that wrote it, or choose "
+                "another file for this one."
             )
         self._chains = [
-            _read_record(self._archive, k, told)
+            _read_record(self._archive, k, told, run["shape"][1])
             for k, told in enumerate(_told(self._archive, "chains", list))
         ]
+        if not self._chains or not all(chain.ended for chain in self._chains[:-1]):
+            raise _unlike(self._archive, "a chain has not ended before the next")
         return self
 
     def next_chain(self, rows: Rows) -> ChainKeeper:
@@ -152,12 +170,10 @@ class Journal:
         if self._archive is None or number < len(self._chains) - 1:
             return
         with self._archive as archive:
-            names = sorted(name for name in archive.names if name.startswith("cells."))
-            values = (
-                {"plain": archive.array(plain), "mirrored": archive.array(mirrored)}
-                for mirrored, plain in zip(names[::2], names[1::2], strict=True)
-            )
-            rows.restore(values, Drawing(*_told(archive, "drawing", list)))
+            told = _told(archive, "drawing", list)
+            if len(told) != 3 or not all(map(_is_count, told)) or told[0] != self._run["seed"]:
+                raise _unlike(archive, f"its random numbers are those of {told!r:.100}")
+            rows.restore(_read_cells(archive, rows.hidden_cells()), Drawing(*told))
         self._archive = None
 
     @property
@@ -170,7 +186,13 @@ class Journal:
         self._chains[number:] = [record]
         told = [_tell(chain) for chain in self._chains]
         content = {"run": self._run, "drawing": list(rows.drawing), "chains": told}
-        write_archive(self.path, FORMAT, VERSION, content, self._arrays(rows))
+        try:
+            write_archive(self.path, FORMAT, VERSION, content, self._arrays(rows))
+        except OSError as error:
+            raise InputError(
+                f"the checkpoint {self.path} cannot be written: {error.strerror or error}. What was "
+                "written before is whole: make room there, and go on from it with resume=True."
+            ) from error
         self._written = time.monotonic()
 
     def _arrays(self, rows: Rows) -> Iterator[tuple[str, NDArray[Any]]]:
@@ -179,7 +201,7 @@ class Journal:
                 yield f"chain{k}.{name}", array
         for k, cells in enumerate(rows.cells()):
             for name in ("mirrored", "plain"):
-                yield f"cells.{k:08d}.{name}", cells[name]
+                yield _cells_name(k, name), cells[name]
 
 
 class ChainKeeper:
@@ -231,6 +253,8 @@ def open_checkpoint(path: Any, every: Any, resume: Any) -> Journal | None:
         raise InputError(f"checkpoint must be the path of a file, but {target} is a folder.")
     if not target.parent.is_dir():
         raise InputError(f"checkpoint {target}: there is no folder {target.parent}.")
+    with suppress(OSError):  # a folder that cannot be read
+        remove_left_behind(target)
     if not target.exists():
         return Journal(target, float(every), None)
     if not resume:
@@ -241,7 +265,18 @@ def open_checkpoint(path: Any, every: Any, resume: Any) -> Journal | None:
 
 
 _NUMBERS = ("phase", "looks", "climbs", "last_step", "trust", "ratio", "sweeps")
+_PHASES = ("settling", "climbing", "averaging")
 _INFORMATION = ("basis", "covariance", "missing", "gain", "reach", "at")
+# Shapes of the arrays of a chain: d columns, s parameters of them, q that are free; and as many recent
+# steps, batches, pending sweeps and steps in all as there are.
+_SHAPES = {
+    "mean": "d", "covariance": "dd", "recent": "rs", "last_look": "s",
+    "history.mean": "hd", "history.ratio": "h", "moments.first": "d", "moments.second": "dd",
+    "averages.parameters": "bs", "averages.first": "bd", "averages.second": "bdd",
+    "pending.parameters": "ps", "pending.first": "pd", "pending.second": "pdd",
+    "information.basis": "sq", "information.covariance": "qq", "information.missing": "q",
+    "information.gain": "qq", "information.reach": "qq", "information.at": "s",
+}  # fmt: skip
 
 
 def _tell(record: Record) -> dict[str, Any]:
@@ -290,15 +325,62 @@ def _stack(parts: list[Floats], *shape: int) -> Floats:
     return np.stack(parts) if parts else np.empty((0, *shape))
 
 
-def _read_record(archive: Archive, number: int, told: Any) -> Record:
-    """Make a chain of what was written down of it."""
+def _cells_name(piece: int, name: str) -> str:
+    return f"cells.{piece:08d}.{name}"
+
+
+def _read_cells(archive: Archive, hidden: list[int]) -> Iterator[Arrays]:
+    """Yield both values of the hidden cells of each piece."""
+    both = ("mirrored", "plain")
+    names = {_cells_name(k, name) for k in range(len(hidden)) for name in both}
+    if names != {name for name in archive.names if name.startswith("cells.")}:
+        raise _unlike(archive, f"the hidden cells are not those of {len(hidden)} pieces")
+    for k, count in enumerate(hidden):
+        cells = {name: archive.array(_cells_name(k, name)) for name in both}
+        for array in cells.values():
+            if array.dtype != np.float64 or array.shape != (count,) or not np.isfinite(array).all():
+                raise _unlike(archive, f"piece {k} has {count} hidden cells, with values each")
+        yield cells
+
+
+def _read_arrays(archive: Archive, number: int, d: int) -> dict[str, NDArray[Any]]:
+    """Read the arrays of a chain, and compare their shapes."""
     prefix = f"chain{number}."
     arrays = {name.removeprefix(prefix): array for name, array in archive.arrays(prefix)}
+    sizes = {"d": d, "s": d + d * (d + 1) // 2}
+    for name, array in arrays.items():
+        letters = _SHAPES.get(name, "")
+        right = array.dtype == np.float64 and array.ndim == len(letters) > 0
+        for letter, size in zip(letters, array.shape, strict=False):
+            right &= sizes.setdefault(letter, size) == size
+        if not right:
+            raise _unlike(archive, f"{prefix}{name} has shape {array.shape}, type {array.dtype}")
+    return arrays
+
+
+def _read_numbers(told: Any) -> dict[str, Any]:
+    """Read what JSON holds of a state."""
+    phase, last = told["phase"], told["last_step"]
+    if phase not in _PHASES:
+        raise ValueError(f"there is no phase {phase!r}")
+    return {
+        "phase": phase,
+        "looks": [float(look) for look in told["looks"]],
+        "last_step": None if last is None else float(last),
+        **{name: float(told[name]) for name in ("trust", "ratio")},
+        **{name: operator.index(told[name]) for name in ("climbs", "sweeps")},
+    }
+
+
+def _read_record(archive: Archive, number: int, told: Any, d: int) -> Record:
+    """Make a chain of what was written down of it."""
+    arrays = _read_arrays(archive, number, d)
     try:
-        moments = averages = information = None
-        if "moments.first" in arrays:
-            moments = Moments(arrays["moments.first"], arrays["moments.second"])
+        averages = information = None
+        moments = Moments(arrays["moments.first"], arrays["moments.second"])
         if told["batch_size"] is not None:
+            if not _is_count(told["batch_size"]) or told["batch_size"] == 0:
+                raise ValueError(f"batches of {told['batch_size']!r:.100} sweeps")
             pending = [
                 (p, Moments(first, second))
                 for p, first, second in zip(
@@ -308,7 +390,7 @@ def _read_record(archive: Archive, number: int, told: Any) -> Record:
             ]
             batches = {n: list(arrays[f"averages.{n}"]) for n in ("parameters", "first", "second")}
             averages = Averages(told["batch_size"], pending=pending, **batches)
-        if "information.at" in arrays:
+        if "information.at" in arrays or told["state"]["phase"] == "climbing":
             information = Information(*(arrays[f"information.{name}"] for name in _INFORMATION))
         state = State(
             arrays["mean"],
@@ -318,16 +400,22 @@ def _read_record(archive: Archive, number: int, told: Any) -> Record:
             information=information,
             recent=list(arrays["recent"]),
             last_look=arrays.get("last_look"),
-            **{name: told["state"][name] for name in _NUMBERS},
+            **_read_numbers(told["state"]),
         )
+        if not np.isfinite(state.mean).all() or not np.isfinite(state.covariance).all():
+            raise ValueError("its parameters are not finite")
         trace, ratios = arrays["history.mean"], arrays["history.ratio"]
         history = [
             {"mean": mean, "ratio": float(ratio), "phase": phase}
             for mean, ratio, phase in zip(trace, ratios, told["phases"], strict=True)
         ]
         return Record(state, history, bool(told["ended"]))
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, OverflowError, TypeError, ValueError) as error:
         raise _unlike(archive, f"chain {number}: {error}") from None
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _told(archive: Archive, name: str, kind: type) -> Any:

@@ -34,6 +34,7 @@ from halfseen.solvers.full_information.shards import (
     cells_of,
     checksums,
     fill_cells,
+    hidden_cells,
     join_rows,
     sweep_all,
     sweep_cells,
@@ -87,6 +88,10 @@ class Rows(ABC):
     @abstractmethod
     def cells(self) -> Iterator[Arrays]:
         """Yield both values of the hidden cells, piece by piece."""
+
+    @abstractmethod
+    def hidden_cells(self) -> list[int]:
+        """Return the number of hidden cells of each piece."""
 
     @abstractmethod
     def take(self, rows: NDArray[np.intp]) -> tuple[Floats, Holes]:
@@ -152,6 +157,10 @@ class HeldRows(Rows):
     def cells(self) -> Iterator[Arrays]:
         """Yield both values of the hidden cells, piece by piece."""
         return (cells_of(piece) for piece in self._pieces)
+
+    def hidden_cells(self) -> list[int]:
+        """Return the number of hidden cells of each piece."""
+        return [int(self.problem.hidden[rows].sum()) for rows in self._slices()]
 
     def take(self, rows: NDArray[np.intp]) -> tuple[Floats, Holes]:
         """Return some rows as they are filled in now, and their holes."""
@@ -220,6 +229,11 @@ class KeptRows(Rows):
     def cells(self) -> Iterator[Arrays]:
         """Yield both values of the hidden cells, piece by piece."""
         return self.engine.each(_itself, self.state)
+
+    def hidden_cells(self) -> list[int]:
+        """Return the number of hidden cells of each piece."""
+        found: list[int] = self.engine.total(hidden_cells, self.fixed, combine=operator.add)
+        return found
 
     def take(self, rows: NDArray[np.intp]) -> tuple[Floats, Holes]:
         """Return some rows as they are filled in now, and their holes."""

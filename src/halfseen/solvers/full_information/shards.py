@@ -91,6 +91,11 @@ def count(fixed: Arrays) -> Census:
     return Census(hidden, fixed["silent"], holes.is_convex, holes.inequalities is not None)
 
 
+def hidden_cells(fixed: Arrays) -> list[int]:
+    """Count the hidden cells of a piece."""
+    return [int((fixed["index"] != SEEN).sum())]
+
+
 def checksums(fixed: Arrays) -> list[int]:
     """Checksum of everything that a piece holds."""
     total = 0
@@ -157,8 +162,9 @@ def take_rows(state: Arrays, fixed: Arrays, rows: NDArray[np.intp]) -> tuple[Flo
     holes = holes_of(fixed)
     if not own.size:
         return np.empty((0, fixed["Y"].shape[1])), only_used(holes.take(own))
-    table = filled(fixed, state, Drawing(0, 0, 0))
-    return table.Y[own], only_used(holes.take(own))
+    # Cells have no values yet where a chain that had ended was taken from a checkpoint.
+    Y = filled(fixed, state, Drawing(0, 0, 0)).Y if state else fixed["Y"]
+    return Y[own], only_used(holes.take(own))
 
 
 def only_used(holes: Holes) -> Holes:

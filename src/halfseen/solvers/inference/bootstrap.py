@@ -124,7 +124,7 @@ class Bootstrap:
 
     def _values(self, of: str) -> Floats:
         choices = ("mean", "covariance", "correlation", "statistic")
-        if of not in choices:
+        if not isinstance(of, str) or of not in choices:
             raise InputError(f"choose one of {', '.join(choices)}; got {of!r}.")
         values = getattr(self, of)
         if values is None:

@@ -1,0 +1,588 @@
+"""A run that was stopped and resumed gives every number of one that was not, to the last bit."""
+
+import dataclasses
+import errno
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import halfseen as hs
+from halfseen import archive, files
+from halfseen.archive import ArchiveError, read_archive, write_archive
+from halfseen.solvers.full_information import journal
+from halfseen.solvers.full_information.stochastic_em import StochasticEM
+
+ROOT = Path(__file__).parents[2]
+
+
+class Stopped(Exception):
+    """Something that ends a run in the middle of a step."""
+
+
+def everything(fit):
+    """Every number and word of a fit, as something to compare."""
+    return {
+        field.name: plain(getattr(fit, field.name))
+        for field in dataclasses.fields(fit)
+        # The table itself, and how it was passed.
+        if field.name not in ("source", "frame")
+    }
+
+
+def plain(value):
+    if isinstance(value, hs.Gaussian):
+        return plain(value.mean), plain(value.covariance)
+    if dataclasses.is_dataclass(value):
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, np.ndarray | np.generic | float):
+        value = np.asarray(value)
+        return value.dtype.str, value.shape, value.tobytes()
+    if hasattr(value, "items"):
+        return {name: plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    return value
+
+
+def truth(d, rho=0.5):
+    return hs.Gaussian(np.zeros(d), rho ** np.abs(np.subtract.outer(np.arange(d), np.arange(d))))
+
+
+def limits(d=3, n=600, **options):
+    rule = hs.DetectionLimits(lower=-0.3)
+    return hs.simulate(truth(d), rule, n, random_state=1), rule, options
+
+
+def in_pieces(X, chunk=150):
+    da = pytest.importorskip("dask.array")
+    return da.from_array(X, chunks=(chunk, -1))
+
+
+def two_chains():
+    rule = hs.SelfCensoring(hs.between(-1.0, 1.2))
+    return hs.simulate(truth(2), rule, 500, random_state=2), rule, {}
+
+
+def thresholds(pieces=False):
+    rule = hs.LinearThreshold([[1.0, 0.4], [0.2, 1.0]], [0.3, 0.8])
+    X = hs.simulate(truth(2), rule, 500, random_state=3)
+    return (in_pieces(X) if pieces else X), rule, {"accuracy": 0.3, "most_sweeps": 60}
+
+
+def on_disk():
+    X, rule, options = limits(3, 600)
+    # Less than the tables take: 1000 bytes beyond what the process holds are set below.
+    return in_pieces(X), rule, {**options, "memory": "4GB"}
+
+
+def on_log_scale():
+    X, rule, _ = limits(2, 500)
+    return np.exp(X), hs.DetectionLimits(lower=np.exp(-0.3)), {"transforms": "log"}
+
+
+KINDS = {
+    "limits": limits,
+    "two chains": two_chains,
+    "trial starts": thresholds,
+    "trial starts in pieces": lambda: thresholds(pieces=True),
+    "penalty chosen": lambda: limits(4, 400, covariance="sparse"),
+    "penalty chosen in pieces": lambda: (in_pieces(limits(4, 400)[0]), limits()[1], {"covariance": "sparse"}),
+    "known correlation": lambda: limits(3, 500, correlation=truth(3).covariance),
+    "known mean and covariance": lambda: limits(2, 500, mean=[0.0, 0.0], covariance=truth(2).covariance),
+    # 33 * 34 / 2 + 33 parameters are more than there is information for.
+    "many columns": lambda: limits(33, 300, most_sweeps=40),
+    "shrinkage": lambda: limits(6, 200, covariance="shrinkage"),
+    "diagonal without standard errors": lambda: limits(3, 400, covariance="diagonal", standard_errors=False),
+    "nothing hidden": lambda: (truth(2).sample(50, np.random.default_rng(0)), None, {}),
+    "pieces on disk": on_disk,
+    "transforms": on_log_scale,
+    "a start": lambda: limits(2, 400, start=hs.Gaussian([0.2, 0.1], np.eye(2))),
+}  # fmt: skip
+
+
+def run(kind, **more):
+    X, rule, options = KINDS[kind]()
+    with warnings.catch_warnings():
+        # Some are stopped by most_sweeps: fast, and something to write down as well.
+        warnings.simplefilter("ignore", hs.errors.ConvergenceWarning)
+        return hs.fit(X, rule, "full", **{"random_state": 5, **options, **more})
+
+
+@pytest.fixture
+def steps(monkeypatch):
+    """Count steps, and stop in the middle of one when told to."""
+
+    class Steps:
+        made, last = 0, None
+
+    take = StochasticEM.step
+
+    def step(self, state):
+        if Steps.made == Steps.last:
+            # What a step does to cells and state before it is stopped must not matter.
+            take(self, state)
+            raise Stopped
+        Steps.made += 1
+        return take(self, state)
+
+    monkeypatch.setattr(StochasticEM, "step", step)
+    return Steps
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_bits_however_often_it_is_stopped(kind, tmp_path, steps, monkeypatch):
+    if kind == "pieces on disk":
+        monkeypatch.setattr("halfseen.scaling.sources.budget", lambda *given: 1000)
+    reference = everything(run(kind))
+    total, path = steps.made, tmp_path / "c"
+    stops = sorted({1, total // 4, total // 2, 3 * total // 4, total - 1} - {0, total})
+    steps.made = 0
+    for jobs, stop in enumerate(stops, 1):
+        steps.last = stop
+        # The seed is in the checkpoint; the number of threads may change.
+        how = {"random_state": None} if path.exists() else {}
+        with pytest.raises(Stopped):
+            run(kind, checkpoint=path, every=0, resume=True, n_jobs=1 + jobs % 2, **how)
+        assert steps.made == stop
+    steps.last = None
+    assert everything(run(kind, checkpoint=path, every=0, resume=True)) == reference
+    assert steps.made == total
+    # From its end nothing is left to be done; the answer is the same.
+    assert everything(run(kind, checkpoint=path, every=0, resume=True)) == reference
+    assert steps.made == total
+    assert [one.name for one in tmp_path.iterdir()] == ["c"]
+
+
+def test_without_the_cells_the_answer_is_another(tmp_path, steps, monkeypatch):
+    """What is compared above would tell: values of hidden cells that are not restored change bits."""
+    reference = everything(run("limits"))
+    steps.made, steps.last = 0, 3
+    with pytest.raises(Stopped):
+        run("limits", checkpoint=tmp_path / "c", every=0)
+    steps.last = None
+    read = journal._read_cells
+
+    def mirrored_twice(*given):
+        return ({**cells, "plain": cells["mirrored"]} for cells in read(*given))
+
+    monkeypatch.setattr(journal, "_read_cells", mirrored_twice)
+    again = run("limits", checkpoint=tmp_path / "c", every=0, resume=True)
+    assert everything(again) != reference
+
+
+class TestWhen:
+    def test_every_is_in_seconds(self, tmp_path, monkeypatch):
+        moments = []
+        write = journal.Journal.write
+
+        def noted(self, *given):
+            moments.append(time.monotonic())
+            write(self, *given)
+
+        monkeypatch.setattr(journal.Journal, "write", noted)
+        run("limits", checkpoint=tmp_path / "c")
+        assert len(moments) == 1, "with a minute between, only the end is written"
+        moments.clear()
+        run("two chains", checkpoint=tmp_path / "d", every=0.02)
+        # The ends of both chains are written in any case.
+        short = sum(b - a < 0.02 for a, b in zip(moments[:-1], moments[1:], strict=True))
+        assert short <= 2
+
+    def test_a_generator_gives_the_seed_before(self, tmp_path, steps):
+        reference = everything(run("limits", random_state=np.random.default_rng(8)))
+        steps.made, steps.last = 0, 4
+        how = {"checkpoint": tmp_path / "c", "every": 0}
+        with pytest.raises(Stopped):
+            run("limits", random_state=np.random.default_rng(8), **how)
+        steps.last = None
+        assert everything(run("limits", random_state=None, resume=True, **how)) == reference
+
+    def test_resume_starts_where_there_is_nothing_to_go_on_from(self, tmp_path):
+        reference = everything(run("limits"))
+        assert everything(run("limits", checkpoint=tmp_path / "c", resume=True)) == reference
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory):
+    """A checkpoint of "limits" after six steps."""
+    path, take, made = tmp_path_factory.mktemp("stopped") / "c", StochasticEM.step, []
+
+    def step(self, state):
+        made.append(1)
+        if len(made) > 6:
+            raise Stopped
+        return take(self, state)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped):
+        patch.setattr(StochasticEM, "step", step)
+        run("limits", checkpoint=path, every=0)
+    return path
+
+
+@pytest.fixture
+def checkpoint(stopped, tmp_path):
+    return Path(shutil.copy(stopped, tmp_path / "c"))
+
+
+def resumed(path, X=None, rule=None, **options):
+    table, stated, _ = limits()
+    how = {"random_state": 5, "checkpoint": path, "resume": True, **options}
+    return hs.fit(table if X is None else X, stated if rule is None else rule, "full", **how)
+
+
+class TestRefusals:
+    def swapped(self):
+        X = limits()[0]
+        X[[0, 1]] = X[[1, 0]]
+        return X
+
+    def changed(self):
+        X = limits()[0]
+        row = np.flatnonzero(~np.isnan(X[:, 0]))[0]
+        X[row, 0] = np.nextafter(X[row, 0], np.inf)
+        return X
+
+    TABLE = r"checkpoint of another run: of another table, or another rule\. Repeat the call"
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            (lambda self: {"X": self.swapped()}, TABLE),
+            (lambda self: {"X": self.changed()}, TABLE),
+            (lambda self: {"rule": hs.DetectionLimits(lower=-0.31)}, TABLE),
+            (lambda self: {"rule": hs.SelfCensoring(hs.everything)}, TABLE),
+            (lambda self: {"X": limits(3, 601)[0]}, r"of a table of another shape\. Repeat"),
+            (lambda self: {"X": limits(2, 600)[0]}, r"of a table of another shape\. Repeat"),
+            (lambda self: {"names": ["a", "b", "c"]}, r"of a table with other columns\. Repeat"),
+            (lambda self: {"random_state": 6}, r"of another random_state\. Repeat"),
+            (lambda self: {"covariance": "diagonal"}, r"of other options \(covariance, corr"),
+            (lambda self: {"mean": [0.0, 0.0, 0.0]}, "of other options"),
+            (lambda self: {"start": truth(3)}, "of other options"),
+            (lambda self: {"accuracy": 0.2}, r"of another accuracy\."),
+            (lambda self: {"most_sweeps": 7}, r"of another most_sweeps\."),
+            (lambda self: {"standard_errors": False}, r"of another standard_errors\."),
+            (
+                lambda self: {"random_state": 6, "accuracy": 0.2},
+                r"of another random_state, another accuracy\.",
+            ),
+        ],
+    )
+    def test_another_run(self, checkpoint, change, message):
+        before = checkpoint.read_bytes()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", hs.errors.AssumptionWarning)
+            with pytest.raises(ArchiveError, match=message):
+                resumed(checkpoint, **change(self))
+        assert checkpoint.read_bytes() == before
+
+    def test_another_version(self, checkpoint, monkeypatch):
+        monkeypatch.setattr(hs, "__version__", "0.0.9")
+        with pytest.raises(ArchiveError, match="of another version of halfseen"):
+            resumed(checkpoint)
+
+    def test_a_newer_format(self, checkpoint, monkeypatch):
+        monkeypatch.setattr(journal, "VERSION", 0)
+        with pytest.raises(ArchiveError, match="version 1"):
+            resumed(checkpoint)
+
+    def test_a_saved_fit(self, tmp_path):
+        path = tmp_path / "fit"
+        resumed(tmp_path / "c").save(path)
+        with pytest.raises(
+            ArchiveError, match=r"halfseen fit.*halfseen checkpoint|halfseen checkp"
+        ):
+            resumed(path)
+
+    @pytest.mark.parametrize("content", [b"", b"garbage", b"PK\x03\x04", bytes(1000)])
+    def test_garbage(self, tmp_path, content):
+        path = tmp_path / "c"
+        path.write_bytes(content)
+        with pytest.raises(ArchiveError, match="checkpoint"):
+            resumed(path)
+        assert path.read_bytes() == content
+
+    def test_cut_short_or_longer(self, checkpoint):
+        whole = checkpoint.read_bytes()
+        for size in (*range(0, len(whole), len(whole) // 40), len(whole) - 1):
+            checkpoint.write_bytes(whole[:size])
+            with pytest.raises(ArchiveError):
+                resumed(checkpoint)
+        checkpoint.write_bytes(whole + b"\0")
+        with pytest.raises(ArchiveError):
+            resumed(checkpoint)
+
+    def test_one_bit_anywhere(self, checkpoint, rng):
+        whole = checkpoint.read_bytes()
+        for place in rng.integers(len(whole), size=60):
+            damaged = bytearray(whole)
+            damaged[place] ^= 1 << int(rng.integers(8))
+            checkpoint.write_bytes(damaged)
+            with pytest.raises(ArchiveError):
+                resumed(checkpoint)
+
+    def test_what_is_there_is_not_written_over(self, checkpoint):
+        before = checkpoint.read_bytes()
+        with pytest.raises(hs.InputError, match=r"is there already. Pass resume=True to go on"):
+            resumed(checkpoint, resume=False)
+        assert checkpoint.read_bytes() == before
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"checkpoint": "nowhere/c"}, "there is no folder nowhere"),
+            ({"checkpoint": "."}, "is a folder"),
+            ({"checkpoint": 3}, "checkpoint must be the path of a file; got 3"),
+            ({"checkpoint": None}, "resume=True needs to know from where"),
+            ({"resume": "yes"}, "resume must be True or False; got 'yes'"),
+            ({"every": -1.0}, "every must be a number of seconds, at least 0; got -1.0"),
+            ({"every": np.nan}, "every must be a number of seconds"),
+            ({"every": np.inf}, "every must be a number of seconds"),
+            ({"every": "10"}, "every must be a number of seconds"),
+            ({"every": True}, "every must be a number of seconds"),
+        ],
+    )
+    def test_what_cannot_be_meant(self, tmp_path, monkeypatch, options, message):
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(hs.InputError, match=message):
+            resumed(**{"path": "c", **options})
+        assert not list(tmp_path.iterdir())
+
+    @pytest.mark.parametrize("method", ["pairwise", "truncation"])
+    def test_methods_without_checkpoints(self, tmp_path, method):
+        X, rule, _ = limits()
+        with pytest.raises(hs.InputError, match="does not take the option 'checkpoint'"):
+            hs.fit(X, rule, method, checkpoint=tmp_path / "c")
+
+
+class TestCrafted:
+    """Archives that are whole, but that no run wrote."""
+
+    def craft(self, path, change):
+        with read_archive(path, journal.FORMAT, journal.VERSION) as old:
+            content, arrays = old.content, dict(old.arrays())
+        change(content, arrays)
+        write_archive(path, journal.FORMAT, journal.VERSION, content, arrays)
+        with pytest.raises(ArchiveError, match="is not a checkpoint that halfseen wrote") as told:
+            resumed(path, random_state=None)
+        return str(told.value)
+
+    def test_what_is_written_back_as_it_was_goes_on(self, checkpoint):
+        with read_archive(checkpoint, journal.FORMAT, journal.VERSION) as old:
+            content, arrays = old.content, dict(old.arrays())
+        before = checkpoint.read_bytes()
+        write_archive(checkpoint, journal.FORMAT, journal.VERSION, content, arrays)
+        assert checkpoint.read_bytes() == before
+        assert everything(resumed(checkpoint)) == everything(run("limits"))
+
+    def test_every_array_missing_too_long_of_another_type(self, checkpoint, tmp_path):
+        with read_archive(checkpoint, journal.FORMAT, journal.VERSION) as old:
+            names = old.names
+        changes = [
+            lambda arrays, name: arrays.pop(name),
+            lambda arrays, name: arrays.update({name: arrays[name].astype(int)}),
+            lambda arrays, name: arrays.update({name: arrays[name][..., None]}),
+            lambda arrays, name: arrays.update(
+                {name: np.concatenate([arrays[name], arrays[name]], axis=-1)}
+            ),
+        ]
+        # What a chain has only in some phases may be missing.
+        may_go = {"chain0.last_look"}
+        tried = 0
+        for name in names:
+            for change in changes[name in may_go :]:
+                path = shutil.copy(checkpoint, tmp_path / "crafted")
+                self.craft(path, lambda _, arrays, n=name, c=change: c(arrays, n))
+                tried += 1
+        assert tried > 40
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda c, a: c.pop("run"),
+            lambda c, a: c["run"].pop("seed"),
+            lambda c, a: c["run"].update(seed="5"),
+            lambda c, a: c["run"].update(seed=-1),
+            lambda c, a: c.pop("chains"),
+            lambda c, a: c["chains"].clear(),
+            lambda c, a: c.update(chains={}),
+            lambda c, a: c["chains"].insert(0, c["chains"][0]),
+            lambda c, a: c["chains"].append(7),
+            lambda c, a: c["chains"][0].pop("state"),
+            lambda c, a: c["chains"][0]["state"].update(phase="resting"),
+            lambda c, a: c["chains"][0]["state"].update(looks="many"),
+            lambda c, a: c["chains"][0]["state"].update(looks=[[]]),
+            lambda c, a: c["chains"][0]["state"].update(climbs=1.5),
+            lambda c, a: c["chains"][0]["state"].update(ratio=None),
+            lambda c, a: c["chains"][0]["state"].update(ratio=10**400),
+            lambda c, a: c["chains"][0].update(batch_size=0),
+            lambda c, a: c["chains"][0].update(batch_size="1"),
+            lambda c, a: c["chains"][0]["phases"].pop(),
+            lambda c, a: c.update(drawing=[5, 0]),
+            lambda c, a: c.update(drawing=[6, 0, 6]),
+            lambda c, a: c.update(drawing=[5, 0, -6]),
+            lambda c, a: c.update(drawing=[5, 0, None]),
+            lambda c, a: a.update({"chain0.mean": np.array([0.0, np.nan, 0.0])}),
+            lambda c, a: a.update({"cells.00000001.plain": np.zeros(3)}),
+            lambda c, a: a.update({"chain0.other": np.zeros(3)}),
+            lambda c, a: a.__setitem__(
+                "cells.00000000.plain", np.full_like(a["cells.00000000.plain"], np.nan)
+            ),
+        ],
+    )
+    def test_what_no_run_writes(self, checkpoint, change):
+        self.craft(checkpoint, change)
+
+    def test_chains_of_fewer_columns(self, checkpoint, tmp_path, steps):
+        small, steps.last = tmp_path / "small", 6
+        X, rule, _ = limits(2, 600)
+        with pytest.raises(Stopped):
+            hs.fit(X, rule, "full", random_state=5, checkpoint=small, every=0)
+        steps.last = None
+        with read_archive(small, journal.FORMAT, journal.VERSION) as other:
+            theirs = dict(other.arrays())
+
+        def swap(content, arrays):
+            arrays.clear()
+            arrays.update(theirs)
+
+        assert "has shape (2,)" in self.craft(checkpoint, swap)
+
+    def test_cells_of_other_pieces(self, tmp_path, steps):
+        """One piece more or less, or cells that belong to the next one."""
+        path, steps.last = tmp_path / "c", 3
+        X, rule, _ = limits()
+        how = {"random_state": 5, "checkpoint": path, "every": 0, "resume": True}
+        with pytest.raises(Stopped):
+            hs.fit(in_pieces(X), rule, "full", **how)
+        steps.last = None
+        with read_archive(path, journal.FORMAT, journal.VERSION) as old:
+            content, arrays = old.content, dict(old.arrays())
+        a, b = "cells.00000000.plain", "cells.00000001.plain"
+        moved = {**arrays, a: arrays[a][:-1], b: np.concatenate([arrays[a][-1:], arrays[b]])}
+        fewer = {name: array for name, array in arrays.items() if "00000003" not in name}
+        for wrong in (moved, fewer):
+            write_archive(path, journal.FORMAT, journal.VERSION, content, wrong)
+            with pytest.raises(ArchiveError, match=r"hidden cells"):
+                hs.fit(in_pieces(X), rule, "full", **how)
+        # Other pieces are another table: sums are taken piece by piece.
+        write_archive(path, journal.FORMAT, journal.VERSION, content, arrays)
+        with pytest.raises(ArchiveError, match="another table"):
+            hs.fit(in_pieces(X, 200), rule, "full", **how)
+
+
+class TestDiskIsFull:
+    @pytest.mark.parametrize("where", ["write", "fsync"])
+    def test_it_is_said_and_what_was_written_stays_whole(self, checkpoint, monkeypatch, where):
+        before = checkpoint.read_bytes()
+
+        def full(*given):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        if where == "fsync":
+            monkeypatch.setattr(files.os, "fsync", full)
+        else:
+            monkeypatch.setattr(archive, "_directory", full)
+        message = r"c cannot be written: No space left on device. What was written before is whole"
+        with pytest.raises(hs.InputError, match=message):
+            resumed(checkpoint, every=0)
+        monkeypatch.undo()
+        assert checkpoint.read_bytes() == before
+        assert [one.name for one in checkpoint.parent.iterdir()] == ["c"]
+        assert everything(resumed(checkpoint)) == everything(run("limits"))
+
+
+class TestLeftBehind:
+    def test_parts_of_killed_writers_go_and_nothing_else_does(self, checkpoint):
+        folder = checkpoint.parent
+        left = folder / ".c.abcd_123.part"
+        others = [
+            ".c.abcd1234", ".c.ABCD1234.part", ".c.abcd12345.part", ".d.abcd1234.part",
+            "c.abcd1234.part", ".c.abcd1234.part.bak", ".cx.abcd1234.part",
+        ]  # fmt: skip
+        for name in (left.name, *others):
+            (folder / name).write_bytes(b"half")
+        (folder / ".c.folder_0.part").mkdir()
+        (folder / ".c.linked_0.part").symlink_to(checkpoint)
+        with files.whole_file(checkpoint) as living:
+            resumed(checkpoint)
+            assert Path(living.name if isinstance(living.name, str) else "/").exists()
+            assert len(list(folder.glob(".c.????????.part"))) == 4
+            living.write(b"whole")
+        assert checkpoint.read_bytes() == b"whole"
+        kept = {"c", *others, ".c.folder_0.part", ".c.linked_0.part"}
+        assert {one.name for one in folder.iterdir()} == kept
+
+    def test_a_part_that_is_taken_for_one_is_made_again(self, tmp_path, monkeypatch):
+        made = []
+        make = files.tempfile.mkstemp
+
+        def robbed(**how):
+            handle, name = make(**how)
+            made.append(name)
+            if len(made) == 1:
+                files.remove_left_behind(tmp_path / "c")
+                assert not Path(name).exists()
+            return handle, name
+
+        monkeypatch.setattr(files.tempfile, "mkstemp", robbed)
+        files.write_text_whole(tmp_path / "c", "text")
+        assert len(made) == 2
+        assert (tmp_path / "c").read_text() == "text"
+
+
+class TestCommandLine:
+    SCRIPT = """
+import os, signal, sys
+from halfseen.solvers.full_information.stochastic_em import StochasticEM
+from halfseen.cli import app
+take, made = StochasticEM.step, []
+def step(self, state):
+    made.append(1)
+    if len(made) == int(sys.argv[1]):
+        os.kill(os.getpid(), signal.SIGINT)
+    return take(self, state)
+StochasticEM.step = step
+app(sys.argv[2:], prog_name="halfseen")
+"""
+
+    def halfseen(self, folder, interrupt_at, *words):
+        done = subprocess.run(
+            [sys.executable, "-c", self.SCRIPT, str(interrupt_at), *words],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="interrupts of POSIX")
+    def test_an_interrupted_fit_is_resumed(self, tmp_path):
+        X, _, _ = limits(2, 300)
+        rows = [",".join("" if np.isnan(x) else repr(float(x)) for x in row) for row in X]
+        (tmp_path / "t.csv").write_text("\n".join(["a,b", *rows]) + "\n")
+        words = ["fit", "t.csv", "--seen", "a, b: >=-0.3", "--seed", "3", "--output"]
+        assert self.halfseen(tmp_path, 0, *words, "whole.json")[0] == 0
+        kept = [*words, "part.json", "--checkpoint", "c", "--every", "0"]
+        code, out, err = self.halfseen(tmp_path, 4, *kept)
+        assert code == 130, err
+        assert "press Ctrl-C again to stop at once" in err
+        told = " ".join(err.split())
+        assert "interrupted after 8 sweeps; c has the state, and --resume goes on" in told
+        assert not (tmp_path / "part.json").exists()
+        code, out, err = self.halfseen(tmp_path, 0, *kept)
+        assert code == 2
+        assert "--resume" in err
+        code, out, err = self.halfseen(tmp_path, 0, *kept, "--resume")
+        assert code == 0, err
+        whole, part = (json.loads((tmp_path / f"{n}.json").read_text()) for n in ("whole", "part"))
+        assert part == whole
