@@ -30,7 +30,7 @@ PROTOCOLS = (*public.PROTOCOLS, Sampler)
 CALLABLE = {
     name: item
     for name, item in public.public_names()
-    if inspect.isroutine(item) or (inspect.isclass(item) and not issubclass(item, Exception))
+    if inspect.isroutine(item) or (inspect.isclass(item) and not issubclass(item, BaseException))
 }
 CLASSES = {name: item for name, item in CALLABLE.items() if inspect.isclass(item)}
 METHODS = {

@@ -40,6 +40,7 @@ FOR_THE_LIBRARY = {
     "LinearThreshold.scaled",
     "NormalityTest.absent",
     "NormalityTest.of",
+    "PairMoments.of_piece",
     "PairMoments.width",
     "Polyhedra.levels",
     "Polyhedra.signs",
@@ -87,7 +88,7 @@ def classes() -> dict[str, type]:
 
 def kinds_of_classes() -> dict[str, str]:
     """Tell enumerations, errors and other classes apart, for the template of classes."""
-    kinds = ((enum.Enum, "enumeration"), (Exception, "error"), (object, "class"))
+    kinds = ((enum.Enum, "enumeration"), (BaseException, "error"), (object, "class"))
     return {
         name: next(kind for base, kind in kinds if issubclass(cls, base))
         for name, cls in classes().items()

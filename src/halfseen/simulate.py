@@ -78,13 +78,23 @@ def simulate(
     """
     _check(gaussian, missingness, n)
     seed = seed_of(random_state)
-    Y = np.empty((n, gaussian.dimension))
+    Y = _room_for(n, gaussian.dimension)
     for block, start in enumerate(range(0, n, BLOCK_ROWS)):
         part = Y[start : start + BLOCK_ROWS]
         part[:] = _complete(gaussian, seed, block, len(part))
     # The coins of Probability sets come from a stream of their own.
     X = np.where(missingness.seen(Y, keyed_generator(seed, Purpose.COINS)), Y, np.nan)
     return (X, Y) if return_complete else X
+
+
+def _room_for(n: int, d: int) -> Floats:
+    try:
+        return np.empty((n, d))
+    except (MemoryError, ValueError, OverflowError):
+        raise InputError(
+            f"{n} rows of {d} columns do not fit in memory. Draw fewer, or write them block by block: "
+            "halfseen simulate --format parquet."
+        ) from None
 
 
 def simulate_blocks(

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from halfseen.data import parquet_blocks as planning
@@ -267,6 +267,7 @@ def test_float32_stays_if_all_columns_of_all_files_are(tmp_path, small):
     assert scan_parquet(tmp_path / "a.parquet", columns=["x1"]).pieces[0].read().dtype == "f4"
 
 
+@settings(deadline=None)
 @given(st.lists(st.booleans(), max_size=70), st.sampled_from([np.float32, np.float64]))
 def test_the_kernel_puts_nan_where_a_bit_is_zero(seen, dtype):
     seen = np.array(seen, dtype=bool)

@@ -87,3 +87,10 @@ def test_what_is_not_known_is_null():
     assert record["intervals"] is None
     assert record["original_scale"]["median_lower"]["x0"] is None
     json.dumps(record, allow_nan=False)
+
+
+def test_names_do_not_steer_the_terminal():
+    X = hs.simulate(hs.Gaussian([0.0, 0.0], np.eye(2)), hs.DetectionLimits(lower=-1.0), 300, 0)
+    fit = hs.fit(X, hs.DetectionLimits(lower=-1.0), names=["a\x1b[31m", "b\x07"], random_state=0)
+    assert "\x1b" not in fit.summary()
+    assert "a\N{REPLACEMENT CHARACTER}[31m" in fit.summary()

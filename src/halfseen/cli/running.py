@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import typer
 
 from halfseen.data.interval_data import IntervalData
+from halfseen.data.names import printable
 from halfseen.errors import (
     ContradictionError,
     HalfseenError,
@@ -87,7 +88,7 @@ def _say_error(error: HalfseenError) -> None:
 
 def say(text: str) -> None:
     """Print to standard error, each line folded to 80 columns."""
-    for line in text.splitlines():
+    for line in map(printable, text.splitlines()):
         indent = " " * (len(line) - len(line.lstrip()) + 2 * line.startswith(" "))
         for part in textwrap.wrap(line, WIDTH, subsequent_indent=indent) or [""]:
             typer.echo(part, err=True)

@@ -14,6 +14,11 @@ from halfseen.data.table import Table, read_table
 from halfseen.errors import InputError
 
 
+def printable(text: str) -> str:
+    """Replace characters that would steer a terminal: names come from files."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
 def check_names(names: Sequence[str]) -> None:
     """Raise an ``InputError`` for a name that stands twice."""
     seen: set[str] = set()

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.checks import whole_number
+from halfseen.data.names import printable
 from halfseen.data.transforms import Identity, Log
 
 if TYPE_CHECKING:
@@ -162,7 +163,9 @@ def _notes(fit: Fit) -> list[str]:
     lines = ["", RULE, *textwrap.wrap(text, WIDTH)]
     for note in fit.notes:
         if note.text:
-            lines += textwrap.wrap(note.text, WIDTH, initial_indent="- ", subsequent_indent="  ")
+            lines += textwrap.wrap(
+                printable(note.text), WIDTH, initial_indent="- ", subsequent_indent="  "
+            )
     return lines
 
 
@@ -217,7 +220,7 @@ def _interval(low: float, high: float) -> str:
 
 def shorten(name: str, width: int) -> str:
     """Cut a name to a width, on one line."""
-    line = " ".join(name.split()) or repr(name)
+    line = printable(" ".join(name.split())) or repr(name)
     return line if len(line) <= width else line[: width - 1] + "…"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from halfseen.checks import finite_vector, positive_number, whole_number
+from halfseen.checks import finite_vector, positive_number, real_array, whole_number
 from halfseen.errors import InputError
 from halfseen.gaussian import Gaussian
 from halfseen.missingness.base import Missingness
@@ -20,6 +20,8 @@ from halfseen.solvers.conditionals import check_covariance
 from halfseen.solvers.full_information.journal import EVERY, open_checkpoint, run_key
 from halfseen.solvers.full_information.learn import Settings, learn
 from halfseen.solvers.full_information.m_step import (
+    LARGEST_VARIANCE,
+    SMALLEST_VARIANCE,
     CovarianceStructure,
     Diagonal,
     Free,
@@ -42,6 +44,8 @@ ACCURACY = 0.1
 # With fewer rows for each column a free covariance is as good as singular once cells are hidden.
 ROWS_PER_COLUMN = 2
 MOST_SWEEPS = 2000
+# A known mean that is further from the seen values than this, in their spreads, is in other units.
+FARTHEST = 1e6
 
 
 def full(
@@ -196,7 +200,16 @@ def m_step_for(
             notes.append(Note(Status.REGULARISED, text))
     known = None
     if mean is not None:
-        known = (finite_vector("mean", mean, d) - about.centre) / about.scale
+        given = finite_vector("mean", mean, d)
+        with np.errstate(over="ignore"):
+            known = (given - about.centre) / about.scale
+        far = np.flatnonzero(~(np.abs(known) < FARTHEST))
+        if far.size:
+            j = int(far[0])
+            raise InputError(
+                f"the mean of column {about.names[j]} is said to be {given[j]:g}, but its seen values lie "
+                f"around {about.centre[j]:g} with a spread of {about.scale[j]:g}. Check the units."
+            )
     return MStep(structure, known), notes
 
 
@@ -212,12 +225,7 @@ def choose_structure(
     if correlation is not None:
         if covariance is not None:
             raise InputError("give covariance= or correlation=, not both.")
-        try:
-            given = np.asarray(correlation, dtype=float)
-        except (TypeError, ValueError):
-            raise InputError(
-                f"correlation must be an array of numbers; got {correlation!r}."
-            ) from None
+        given = real_array("correlation", correlation)
         if given.shape != (d, d) or not np.allclose(np.diag(given), 1.0, atol=1e-8):
             raise InputError(
                 f"correlation must have shape ({d}, {d}) and ones on its diagonal; got shape "
@@ -249,4 +257,15 @@ def choose_structure(
     if covariance is None:
         return None
     known = check_covariance(covariance, d).covariance
-    return Known(known / np.outer(about.scale, about.scale))
+    with np.errstate(over="ignore", under="ignore"):
+        known = known / np.outer(about.scale, about.scale)
+    odd = np.flatnonzero(
+        ~((np.diag(known) > SMALLEST_VARIANCE) & (np.diag(known) < LARGEST_VARIANCE))
+    )
+    if odd.size:
+        j = int(odd[0])
+        raise InputError(
+            f"the variance of column {about.names[j]} is said to be {np.diag(known)[j]:.3g} times that of "
+            "its seen values. Check the units."
+        )
+    return Known(known)
