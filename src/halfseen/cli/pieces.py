@@ -55,7 +55,8 @@ def fit_in_pieces(
     blocks = scan_parquet(wanted.data, columns)
     if not quiet:
         n, d = blocks.shape
-        say(f"{wanted.data}: {n:,} rows, {d} columns, read in {len(blocks)} pieces")
+        pieces = f"{len(blocks)} piece{'' if len(blocks) == 1 else 's'}"
+        say(f"{wanted.data}: {n:,} rows, {d} columns, read in {pieces}")
     rule = read_rule(wanted, _names_only(blocks))
     if wanted.blank is Blank.RANDOM:
         # Every hidden cell of numbers is blank, so that the rule has nothing left to say.

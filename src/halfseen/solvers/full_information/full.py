@@ -207,8 +207,8 @@ def m_step_for(
         if far.size:
             j = int(far[0])
             raise InputError(
-                f"the mean of column {about.names[j]} is said to be {given[j]:g}, but its seen values lie "
-                f"around {about.centre[j]:g} with a spread of {about.scale[j]:g}. Check the units."
+                f"the mean of column {about.names[j]} is said to be {given[j]:g}, but its seen values "
+                f"lie around {about.centre[j]:g} with a spread of {about.scale[j]:g}. Check the units."
             )
     return MStep(structure, known), notes
 
@@ -265,7 +265,7 @@ def choose_structure(
     if odd.size:
         j = int(odd[0])
         raise InputError(
-            f"the variance of column {about.names[j]} is said to be {np.diag(known)[j]:.3g} times that of "
-            "its seen values. Check the units."
+            f"the variance of column {about.names[j]} is said to be {np.diag(known)[j]:.3g} times that "
+            "of its seen values. Check the units."
         )
     return Known(known)
