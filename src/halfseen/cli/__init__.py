@@ -18,7 +18,7 @@ from halfseen.cli.simulate import simulate
 EPILOG = (
     "Exit codes: 0, all is well; 1, there is an answer, but look at its status or at what was found; "
     "2, the arguments or the data cannot be used; 3, the data contradict the rule; 4, the data do not "
-    "determine the answer."
+    "determine the answer; 130, interrupted."
 )
 
 app = typer.Typer(
