@@ -19,7 +19,11 @@ import scipy
 import halfseen as hs
 from benchmarks import (  # noqa: F401 - importing registers their tasks
     full_information,
+    fuzzing,
     linear_threshold,
+    out_of_core,
+    scale_model,
+    scaling,
     self_censoring,
     speed,
     tables,

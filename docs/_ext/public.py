@@ -40,6 +40,7 @@ FOR_THE_LIBRARY = {
     "LinearThreshold.scaled",
     "NormalityTest.absent",
     "NormalityTest.of",
+    "PairMoments.check_range",
     "PairMoments.of_piece",
     "PairMoments.width",
     "Polyhedra.levels",

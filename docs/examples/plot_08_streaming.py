@@ -156,3 +156,5 @@ folder.cleanup()
 # ``method="truncation"``: it works from the same moments, and looks at seen values
 # alone. Limits must be the same in all files. When a new instrument comes, keep its
 # moments apart and compare the two fits, or fit the rows themselves, with limits by cell.
+# Where all files are at hand and are Parquet, none of this is needed: ``hs.fit("folder")``
+# reads them piece by piece, for ``full`` as well (:doc:`/large`).

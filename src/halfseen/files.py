@@ -5,6 +5,7 @@ import os
 import re
 import reprlib
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -19,6 +20,7 @@ except ImportError:  # Windows
 # What the names of unfinished files end with, after what mkstemp makes up.
 PART = ".part"
 MADE_UP = "[a-z0-9_]{8}"
+_MASK = threading.Lock()
 
 
 @contextlib.contextmanager
@@ -38,8 +40,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield file
         return
     # mkstemp makes files that only their owner may read; a saved result should be like any other.
-    mask = os.umask(0)
-    os.umask(mask)
+    mask = file_mask()
     handle, name = _locked_part(target)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -47,11 +48,24 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(name, target)
+            if fcntl is not None:
+                # While it is locked: nobody takes it for one that was left behind.
+                os.replace(name, target)
+        if fcntl is None:
+            # Windows does not move a file that is open.
+            os.replace(name, target)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
     _sync_folder(target.parent)
+
+
+def file_mask() -> int:
+    """Return the bits that new files do not get. To read them is to set them: one thread at a time."""
+    with _MASK:
+        mask = os.umask(0)
+        os.umask(mask)
+    return mask
 
 
 def remove_left_behind(path: str | os.PathLike[str]) -> None:

@@ -133,3 +133,42 @@ def map_in_order(
             yield waiting.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+class Tree:
+    """Combine results as they come, in pairs of neighbours, then pairs of pairs, and so on.
+
+    A result that has no neighbour on its level goes up as it is: five are ((0+1)+(2+3))+4. Of n results
+    at most log2(n) + 1 are held at a time.
+
+    Examples
+    --------
+    >>> tree = Tree("({}+{})".format)
+    >>> for name in "abcde":
+    ...     tree.add(name)
+    >>> tree.root()
+    '(((a+b)+(c+d))+e)'
+    """
+
+    def __init__(self, combine: Callable[[Any, Any], Any]) -> None:
+        self._combine = combine
+        # Combined results of 2^level neighbours each, levels falling from left to right.
+        self._waiting: list[tuple[int, Any]] = []
+
+    def add(self, result: Any) -> None:
+        """Take the next result."""
+        level = 0
+        while self._waiting and self._waiting[-1][0] == level:
+            result = self._combine(self._waiting.pop()[1], result)
+            level += 1
+        self._waiting.append((level, result))
+
+    def root(self) -> Any:
+        """Return what all results combine to."""
+        if not self._waiting:
+            raise ValueError("there are no results to combine.")
+        # What is left has no neighbour of its own size: it goes up until it meets the one on its left.
+        _, result = self._waiting.pop()
+        while self._waiting:
+            result = self._combine(self._waiting.pop()[1], result)
+        return result

@@ -164,9 +164,7 @@ def test_log_and_a_model_are_in_units(halfseen, blocks_of_50):
     words = ["--rows", 200, "--log", "--seen", "x: >=1", "--blanks"]
     halfseen("simulate", *words, "-o", "a.parquet")
     halfseen("simulate", *words, "-o", "a.csv")
-    np.testing.assert_array_equal(
-        together(scan_parquet("a.parquet")), hs.read_csv("a.csv").values
-    )
+    np.testing.assert_array_equal(together(scan_parquet("a.parquet")), hs.read_csv("a.csv").values)
 
 
 def test_a_number_of_columns(halfseen):
@@ -246,7 +244,7 @@ def test_nothing_is_left_of_what_was_stopped(
     stopped = halfseen("simulate", "--rows", 1000, *words, *rows)
     assert stopped.exit_code == code, stopped.output
     assert os.listdir(tmp_path) == []
-    told = "interrupted; no file was changed" if code == 130 else "No space left on device"
+    told = "interrupted; no result was written" if code == 130 else "No space left on device"
     assert told in re.sub(r"\s+", " ", stopped.output)
 
 

@@ -4,7 +4,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import halfseen as hs
-from halfseen.data import moments as module
 from tests import naive
 
 
@@ -68,7 +67,7 @@ def test_fits_from_chunks_agree_to_1e_12(three):
 
 @pytest.mark.parametrize("jobs", [1, 2, 3])
 def test_threads_do_not_change_a_bit(monkeypatch, rng, jobs):
-    monkeypatch.setattr(module, "BLOCK_CELLS", 64)
+    monkeypatch.setattr("halfseen.data.row_blocks.SWEEP_CELLS", 2)
     X = _holed(rng, n=333)
     ref = hs.PairMoments.from_array(X, n_jobs=1)
     comp = hs.PairMoments.from_array(X, n_jobs=jobs)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import errno
+import itertools
 import json
 import os
 import shutil
@@ -19,7 +20,10 @@ import halfseen as hs
 from halfseen import archive, files
 from halfseen.archive import ArchiveError, read_archive, write_archive
 from halfseen.solvers.full_information import journal
-from halfseen.solvers.full_information.stochastic_em import StochasticEM
+from halfseen.solvers.full_information.averaging import Averages
+from halfseen.solvers.full_information.completion import Moments
+from halfseen.solvers.full_information.information import Information
+from halfseen.solvers.full_information.stochastic_em import State, StochasticEM
 
 ROOT = Path(__file__).parents[2]
 
@@ -78,6 +82,14 @@ def thresholds(pieces=False):
     return (in_pieces(X) if pieces else X), rule, {"accuracy": 0.3, "most_sweeps": 60}
 
 
+def sparse():
+    return limits(4, 400, covariance="sparse")
+
+
+def plain_diagonal():
+    return limits(3, 400, covariance="diagonal", standard_errors=False)
+
+
 def on_disk():
     X, rule, options = limits(3, 600)
     # Less than the tables take: 1000 bytes beyond what the process holds are set below.
@@ -85,7 +97,7 @@ def on_disk():
 
 
 def on_log_scale():
-    X, rule, _ = limits(2, 500)
+    X, _, _ = limits(2, 500)
     return np.exp(X), hs.DetectionLimits(lower=np.exp(-0.3)), {"transforms": "log"}
 
 
@@ -94,14 +106,14 @@ KINDS = {
     "two chains": two_chains,
     "trial starts": thresholds,
     "trial starts in pieces": lambda: thresholds(pieces=True),
-    "penalty chosen": lambda: limits(4, 400, covariance="sparse"),
-    "penalty chosen in pieces": lambda: (in_pieces(limits(4, 400)[0]), limits()[1], {"covariance": "sparse"}),
+    "penalty chosen": sparse,
+    "penalty chosen in pieces": lambda: (in_pieces(limits(4, 400)[0]), *sparse()[1:]),
     "known correlation": lambda: limits(3, 500, correlation=truth(3).covariance),
     "known mean and covariance": lambda: limits(2, 500, mean=[0.0, 0.0], covariance=truth(2).covariance),
     # 33 * 34 / 2 + 33 parameters are more than there is information for.
     "many columns": lambda: limits(33, 300, most_sweeps=40),
     "shrinkage": lambda: limits(6, 200, covariance="shrinkage"),
-    "diagonal without standard errors": lambda: limits(3, 400, covariance="diagonal", standard_errors=False),
+    "diagonal without standard errors": plain_diagonal,
     "nothing hidden": lambda: (truth(2).sample(50, np.random.default_rng(0)), None, {}),
     "pieces on disk": on_disk,
     "transforms": on_log_scale,
@@ -179,6 +191,32 @@ def test_without_the_cells_the_answer_is_another(tmp_path, steps, monkeypatch):
     assert everything(again) != reference
 
 
+def test_every_part_of_a_state_comes_back(tmp_path, rng):
+    """Some parts keep their defaults in most runs: their loss would go unnoticed above."""
+    d, s, q = 3, 9, 5
+    shapes = {"basis": (s, q), "missing": (q,), "at": (s,)}
+    parts = {name: rng.normal(size=shapes.get(name, (q, q))) for name in journal._INFORMATION}
+    moments = [Moments(rng.normal(size=d), rng.normal(size=(d, d))) for _ in range(2)]
+    averages = Averages(4, *([rng.normal(size=k) for _ in range(7)] for k in (s, d, (d, d))))
+    averages.pending = [(rng.normal(size=s), moments[1])] * 3
+    state = State(
+        mean=rng.normal(size=d), covariance=np.diag(rng.uniform(1.0, 2.0, d)), phase="climbing",
+        moments=moments[0], averages=averages, information=Information(**parts),
+        recent=[rng.normal(size=s)] * 2, last_look=rng.normal(size=s), looks=[0.3, 0.1], climbs=2,
+        last_step=0.7, trust=0.25, ratio=0.6, sweeps=11,
+    )  # fmt: skip
+    default = State(state.mean, state.covariance)
+    for field in dataclasses.fields(State)[2:]:
+        assert plain(getattr(state, field.name)) != plain(getattr(default, field.name))
+    history = [{"mean": rng.normal(size=d), "ratio": np.inf, "phase": "settling"}] * 4
+    record = journal.Record(state, history, True)
+    arrays = {f"chain0.{name}": array for name, array in journal._arrays_of(record).items()}
+    write_archive(tmp_path / "c", "x", 1, {"told": journal._tell(record)}, arrays)
+    with read_archive(tmp_path / "c", "x", 1) as found:
+        again = journal._read_record(found, 0, found.content["told"], d)
+    assert plain(again) == plain(record)
+
+
 class TestWhen:
     def test_every_is_in_seconds(self, tmp_path, monkeypatch):
         moments = []
@@ -194,7 +232,7 @@ class TestWhen:
         moments.clear()
         run("two chains", checkpoint=tmp_path / "d", every=0.02)
         # The ends of both chains are written in any case.
-        short = sum(b - a < 0.02 for a, b in zip(moments[:-1], moments[1:], strict=True))
+        short = sum(b - a < 0.02 for a, b in itertools.pairwise(moments))
         assert short <= 2
 
     def test_a_generator_gives_the_seed_before(self, tmp_path, steps):
@@ -222,9 +260,10 @@ def stopped(tmp_path_factory):
             raise Stopped
         return take(self, state)
 
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped):
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(StochasticEM, "step", step)
-        run("limits", checkpoint=path, every=0)
+        with pytest.raises(Stopped):
+            run("limits", checkpoint=path, every=0)
     return path
 
 
@@ -291,7 +330,9 @@ class TestRefusals:
 
     def test_a_newer_format(self, checkpoint, monkeypatch):
         monkeypatch.setattr(journal, "VERSION", 0)
-        with pytest.raises(ArchiveError, match="version 1"):
+        with pytest.raises(
+            ArchiveError, match=r"written by a newer halfseen \(format 1, this one reads 0\)"
+        ):
             resumed(checkpoint)
 
     def test_a_saved_fit(self, tmp_path):
@@ -338,7 +379,10 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"checkpoint": "nowhere/c"}, "there is no folder nowhere"),
+            (
+                {"checkpoint": "nowhere/c"},
+                "no checkpoint can be written to nowhere/c: there is no folder",
+            ),
             ({"checkpoint": "."}, "is a folder"),
             ({"checkpoint": 3}, "checkpoint must be the path of a file; got 3"),
             ({"checkpoint": None}, "resume=True needs to know from where"),
@@ -388,7 +432,7 @@ class TestCrafted:
             names = old.names
         changes = [
             lambda arrays, name: arrays.pop(name),
-            lambda arrays, name: arrays.update({name: arrays[name].astype(int)}),
+            lambda arrays, name: arrays.update({name: arrays[name].astype("f4")}),
             lambda arrays, name: arrays.update({name: arrays[name][..., None]}),
             lambda arrays, name: arrays.update(
                 {name: np.concatenate([arrays[name], arrays[name]], axis=-1)}
@@ -490,14 +534,29 @@ class TestDiskIsFull:
         if where == "fsync":
             monkeypatch.setattr(files.os, "fsync", full)
         else:
-            monkeypatch.setattr(archive, "_directory", full)
-        message = r"c cannot be written: No space left on device. What was written before is whole"
+            monkeypatch.setattr(archive, "_write_member", full)
+        message = (
+            r"c cannot be written: No space left on device. One that was written before is whole"
+        )
         with pytest.raises(hs.InputError, match=message):
             resumed(checkpoint, every=0)
         monkeypatch.undo()
         assert checkpoint.read_bytes() == before
         assert [one.name for one in checkpoint.parent.iterdir()] == ["c"]
         assert everything(resumed(checkpoint)) == everything(run("limits"))
+
+    def test_at_the_end_the_answer_is_not_lost(self, checkpoint, monkeypatch):
+        before = checkpoint.read_bytes()
+
+        def full(*given):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(archive, "_write_member", full)
+        with pytest.warns(hs.errors.HalfseenWarning, match="cannot be written: No space left"):
+            fit = resumed(checkpoint)
+        monkeypatch.undo()
+        assert everything(fit) == everything(run("limits"))
+        assert checkpoint.read_bytes() == before
 
 
 class TestLeftBehind:
@@ -514,7 +573,7 @@ class TestLeftBehind:
         (folder / ".c.linked_0.part").symlink_to(checkpoint)
         with files.whole_file(checkpoint) as living:
             resumed(checkpoint)
-            assert Path(living.name if isinstance(living.name, str) else "/").exists()
+            # Those of the living writer, the folder and the link, and one in capitals.
             assert len(list(folder.glob(".c.????????.part"))) == 4
             living.write(b"whole")
         assert checkpoint.read_bytes() == b"whole"
@@ -542,7 +601,10 @@ class TestLeftBehind:
 class TestCommandLine:
     SCRIPT = """
 import os, signal, sys
-from halfseen.solvers.full_information.stochastic_em import StochasticEM
+from halfseen.solvers.full_information.averaging import Averages
+from halfseen.solvers.full_information.completion import Moments
+from halfseen.solvers.full_information.information import Information
+from halfseen.solvers.full_information.stochastic_em import State, StochasticEM
 from halfseen.cli import app
 take, made = StochasticEM.step, []
 def step(self, state):
@@ -573,16 +635,16 @@ app(sys.argv[2:], prog_name="halfseen")
         words = ["fit", "t.csv", "--seen", "a, b: >=-0.3", "--seed", "3", "--output"]
         assert self.halfseen(tmp_path, 0, *words, "whole.json")[0] == 0
         kept = [*words, "part.json", "--checkpoint", "c", "--every", "0"]
-        code, out, err = self.halfseen(tmp_path, 4, *kept)
+        code, _, err = self.halfseen(tmp_path, 4, *kept)
         assert code == 130, err
         assert "press Ctrl-C again to stop at once" in err
         told = " ".join(err.split())
         assert "interrupted after 8 sweeps; c has the state, and --resume goes on" in told
         assert not (tmp_path / "part.json").exists()
-        code, out, err = self.halfseen(tmp_path, 0, *kept)
+        code, _, err = self.halfseen(tmp_path, 0, *kept)
         assert code == 2
         assert "--resume" in err
-        code, out, err = self.halfseen(tmp_path, 0, *kept, "--resume")
+        code, _, err = self.halfseen(tmp_path, 0, *kept, "--resume")
         assert code == 0, err
         whole, part = (json.loads((tmp_path / f"{n}.json").read_text()) for n in ("whole", "part"))
         assert part == whole

@@ -14,8 +14,8 @@ import pytest
 from threadpoolctl import threadpool_info
 
 import halfseen as hs
-from halfseen.parallel import single_blas_thread
-from halfseen.scaling.engine import Kept, Tree, combine_by_level, keepable
+from halfseen.parallel import Tree, single_blas_thread
+from halfseen.scaling.engine import Kept, combine_by_level, keepable
 from halfseen.scaling.local import LOCK, PREFIX, InFile, InMemory, LocalEngine
 from tests.scaling.toys import BLOCKS, ROWS, assert_same_bits, make_fixed, make_state, refuse, run
 

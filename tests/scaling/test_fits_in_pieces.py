@@ -172,17 +172,17 @@ def test_errors_name_the_row_of_the_file(method, tmp_path):
         ContradictionError, match=r"row 345 of .*part-2.parquet \(row 2345 of all\), column x2"
     ):
         hs.fit(folder, LIMITS, method)
-    with pytest.raises(ContradictionError, match="^row 2345, column x2: the value -50 is seen"):
+    with pytest.raises(ContradictionError, match=r"^row 2345, column x2: the value -50 is seen"):
         hs.fit(array_blocks(X), LIMITS, method)
     X[2345, 2] = np.inf
-    with pytest.raises(InputError, match="^row 2345, column x2: the value is inf"):
+    with pytest.raises(InputError, match=r"^row 2345, column x2: the value is inf"):
         hs.fit(array_blocks(X), LIMITS, method)
     mask = np.zeros(X.shape, dtype=bool)
     X[2345, 2] = 3.0
     mask[2345, 2] = True
     if method == "full":
         with pytest.raises(
-            ContradictionError, match="^row 2345, column x2: .* missing at random, but"
+            ContradictionError, match=r"^row 2345, column x2: .* missing at random, but"
         ):
             hs.fit(array_blocks(X), LIMITS, missing_at_random=mask)
 
@@ -190,20 +190,21 @@ def test_errors_name_the_row_of_the_file(method, tmp_path):
 def test_what_does_not_go_in_pieces_is_said(tmp_path):
     X = hs.simulate(FOUR, LIMITS, ROWS, 9)
     folder = as_parquet(X, tmp_path / "data")
+    moments = hs.PairMoments.from_array(X)
     box = hs.Truncation(lambda Y: (Y > -9).all(axis=1))
     for call, says in (
         (lambda: hs.fit(folder, box), "under Truncation the table is needed in memory"),
-        (lambda: hs.fit(folder, LIMITS, transforms="boxcox"), "the power of boxcox is learned from a table in memory"),
-        (lambda: hs.fit(folder, THRESHOLDS, "missing_descent"), "does not fit a table in pieces under LinearThreshold; choose full"),
+        (lambda: hs.fit(folder, LIMITS, transforms="boxcox"), "the power of boxcox is learned"),
+        (lambda: hs.fit(folder, THRESHOLDS, "missing_descent"), "does not fit a table in pieces under"),
         (lambda: hs.fit(X, LIMITS, memory="10MB"), "memory = 10 MB is too little"),
         (lambda: hs.fit(X, LIMITS, memory="lots"), "memory must be a positive amount"),
         (lambda: hs.fit(X, LIMITS, scratch=tmp_path / "none"), "scratch must be a folder that is there"),
         (lambda: hs.fit(X, LIMITS, client="tcp://nowhere"), "client must be a dask.distributed.Client"),
-        (lambda: hs.fit(hs.PairMoments.from_array(X), LIMITS, memory="9GB"), "memory= is for tables of numbers"),
+        (lambda: hs.fit(moments, LIMITS, memory="9GB"), "memory= is for tables of numbers"),
         (lambda: hs.fit(folder, LIMITS, names=["a"]), "names must be 4"),
         (lambda: hs.fit("table.csv", LIMITS), "Try read_csv"),
         (lambda: hs.fit(tmp_path / "no.parquet", LIMITS), "no.parquet cannot be read"),
-        (lambda: hs.fit(folder, hs.DetectionLimits(lower=[0.0])), "is for 1 columns, but the data have 4"),
+        (lambda: hs.fit(folder, hs.DetectionLimits(lower=[0.0])), "is for 1 columns"),
         (lambda: hs.fit(folder, LIMITS, "pairwise", spread=print), "does not take the option 'spread'"),
     ):  # fmt: skip
         with pytest.raises(InputError, match=says):

@@ -62,6 +62,8 @@ def fit(
             large = {"memory": memory, "scratch": scratch, **kept}
             found = fit_in_pieces(table, method, covariance, seed, as_json, scheduler, **large)
         else:
+            if scratch is not None:
+                raise InputError("--scratch is for Parquet files, which are read in pieces.")
             given = read_input(table)
             if not as_json:
                 say(f"{data}: {given.data.describe()}")
@@ -70,15 +72,15 @@ def fit(
         if report is not None:
             diagnosis = diagnose(found, random_state=seed, progress=True)
             found.report(report, diagnosis=diagnosis, call=command_line(context))
-    text = as_text(found) if output is not None else None
-    if output is not None and text is not None:
-        write_text(output, text)
-    if save is not None:
-        found.save(save)
     if as_json:
         print_json(found.to_dict())
     else:
         typer.echo(found.summary())
+    # Printed first: it would be lost where a file cannot be written.
+    if output is not None:
+        write_text(output, as_text(found))
+    if save is not None:
+        found.save(save)
     for path in filter(None, (report, output, save)):
         say(f"wrote {path}")
     if needs_a_look(found):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import io
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,7 +71,17 @@ def _one_line_each(wanted: Wanted, rows: int) -> bool:
     return Path(wanted.data).read_bytes().rstrip().count(b"\n") == rows
 
 
+def _refuse_many(data: str) -> None:
+    """Refuse folders and patterns, of which there is no one table."""
+    if data != "-" and (os.path.isdir(data) or (glob.has_magic(data) and not os.path.exists(data))):
+        raise InputError(
+            f"{data} is not one table; this command needs one in memory. Name a file. (fit takes "
+            "folders and patterns of Parquet files.)"
+        )
+
+
 def _table(wanted: Wanted) -> tuple[IntervalData, list[tuple[str, tuple[str, ...]]] | None]:
+    _refuse_many(wanted.data)
     common: dict[str, Any] = {
         "columns": None if wanted.columns is None else split_names(wanted.columns),
         "index": wanted.index,

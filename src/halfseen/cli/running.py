@@ -50,7 +50,7 @@ def guarded(command: F) -> F:
             say(f"halfseen: {in_options(str(error))}")
             raise typer.Exit(INTERRUPTED) from None
         except KeyboardInterrupt:
-            say("halfseen: interrupted; no file was changed.")
+            say("halfseen: interrupted; no result was written.")
             raise typer.Exit(INTERRUPTED) from None
 
     return run  # type: ignore[return-value]
@@ -113,7 +113,7 @@ _OPTIONS = (
     (r"\bmemory = '", "--memory '"),
     (r"\b(memory|scratch|checkpoint)=", r"--\1 "),
     (r"\bclient=", "--scheduler "),
-    (r"(?<=\S) +([,;.:)]| and | or | to )", r"\1"),
+    (r"(?<=\S) +([,;:)]|\.(?= |$)| and | or | to | too\b)", r"\1"),
 )
 
 

@@ -13,18 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.data.row_blocks import release_pages
+from halfseen.data.row_blocks import release_pages, row_slices
 from halfseen.data.table import LARGEST_VALUE, check_finite, read_table
 from halfseen.errors import InputError
 from halfseen.kernels.blocks import prepare_block, prepare_columns
-from halfseen.parallel import map_in_order, single_blas_thread
+from halfseen.parallel import Tree, map_in_order, single_blas_thread
 
 Floats = NDArray[np.float64]
 
-# Cells in a block: three work arrays of 8 MiB each per thread, large enough for BLAS to run at
-# full speed. It must not depend on the number of threads, or the sums would.
-BLOCK_CELLS = 2**20
-# Rows, spread over the table, from which the provisional location and scale are taken.
+# Rows of a column that are looked through at a time.
+LOOK_ROWS = 2**20
+# Rows, spread over a piece of the table, from which the provisional location and scale are taken.
 PILOT_ROWS = 1024
 # A column with fewer values among them is looked through from its first row.
 FEW_PILOT_VALUES = 16
@@ -117,75 +116,66 @@ class PairMoments:
         array([ True,  True])
         """
         table = read_table(X, names, fewest_rows=1)
-        return cls._of_table(table.values, table.names, _pilot(table.values), n_jobs)
+        X, names = table.values, table.names
+        pieces = row_slices(*X.shape)
+        # All in the units of the first, so that they are merged by adding.
+        first = cls.of_piece(X[pieces[0]], names)
+
+        def work(rows: slice) -> PairMoments:
+            return cls.of_piece(X[rows], names, first)
+
+        tree = Tree(PairMoments.merge)
+        tree.add(first)
+        with single_blas_thread():
+            for part in map_in_order(work, pieces[1:], n_jobs):
+                tree.add(part)
+        moments: PairMoments = tree.root()
+        moments.check_range(X)
+        return moments
 
     @classmethod
     def of_piece(
-        cls, X: NDArray[np.floating], names: tuple[str, ...], like: PairMoments | None = None
-    ) -> PairMoments:
-        """Read a piece of a table, in the units of another where that one saw enough of a column.
-
-        Pieces in the same units are merged by adding.
-        """
-        # As it lies in memory: what comes from columns need not be turned.
-        by_column = X.flags.f_contiguous and not X.flags.c_contiguous
-        if like is None:
-            return cls._of_table(X, names, _pilot(X), 1, by_column)
-        known = np.diag(like.counts) >= FEW_PILOT_VALUES
-        shift, scale = like.shift, like.scale
-        if not known.all():
-            own = _pilot(X)
-            shift, scale = np.where(known, shift, own[0]), np.where(known, scale, own[1])
-        return cls._of_table(X, names, (shift, scale), 1, by_column)
-
-    @classmethod
-    def _of_table(
         cls,
         X: NDArray[np.floating],
         names: tuple[str, ...],
-        units: tuple[Floats, Floats],
-        n_jobs: int | None,
+        like: PairMoments | None = None,
         by_column: bool = False,
     ) -> PairMoments:
-        n, d = X.shape
-        shift, scale = units
-        inverse = 1.0 / scale
-        step = max(1, BLOCK_CELLS // d)
+        """Read a piece of a table, in the units of another where that one saw enough of a column.
 
-        def block(start: int) -> tuple[Floats, ...]:
-            part = X[start : start + step]
-            low, high = np.full(d, np.inf), np.full(d, -np.inf)
-            if by_column:
-                mask, values = np.empty((d, len(part))), np.empty((2 * d, len(part)))
-                prepare_columns(part.T, shift, inverse, mask, values, low, high)
-            else:
-                by_row = np.empty((len(part), d)), np.empty((len(part), 2 * d))
-                part = np.ascontiguousarray(part)
-                prepare_block(part, shift, inverse, *by_row, low, high)
-                release_pages(X)
-                mask, values = by_row[0].T, by_row[1].T
-            u = values[:d]
-            # Counts are whole numbers below 2²⁴, which single precision holds.
-            seen = mask.astype(np.float32)
-            # Infinite values are reported below, by row and column.
-            with np.errstate(invalid="ignore", over="ignore"):
-                sums = values @ mask.T
-                counts = (seen @ seen.T).astype(np.float64)
-                return counts, sums[:d], sums[d:], u @ u.T, low, high
-
-        totals = [np.zeros((d, d)) for _ in range(4)]
+        Pieces in the same units are merged by adding. Values out of range are left to ``check_range``.
+        With ``by_column`` each column lies in one stretch of memory, and need not be turned; the last
+        bits of the sums are others then.
+        """
+        known = np.zeros(len(names), dtype=bool)
+        if like is not None:
+            known = np.diag(like.counts) >= FEW_PILOT_VALUES
+        shift, scale = (like.shift, like.scale) if like is not None else (None, None)
+        if not known.all():
+            own = _pilot(X)
+            shift = own[0] if shift is None else np.where(known, shift, own[0])
+            scale = own[1] if scale is None else np.where(known, scale, own[1])
+        assert shift is not None
+        assert scale is not None
+        d = len(names)
         low, high = np.full(d, np.inf), np.full(d, -np.inf)
-        with single_blas_thread():
-            for *products, block_low, block_high in map_in_order(block, range(0, n, step), n_jobs):
-                for total, product in zip(totals, products, strict=True):
-                    total += product
-                np.minimum(low, block_low, out=low)
-                np.maximum(high, block_high, out=high)
-        moments = cls(n, totals[0], totals[1], totals[2], totals[3], shift, scale, low, high, names)
-        seen = np.diag(moments.counts) > 0
-        if (low[seen] < -LARGEST_VALUE).any() or (high[seen] > LARGEST_VALUE).any():
-            check_finite(X, names)
-        return moments
+        mask, values = _masked(X, shift, 1.0 / scale, low, high, by_column)
+        release_pages(X)
+        u = values[:d]
+        # Counts are whole numbers, which single precision holds up to 2²⁴.
+        seen = mask.astype(np.float32) if len(X) < 2**24 else mask
+        with single_blas_thread(), np.errstate(invalid="ignore", over="ignore"):
+            sums = values @ mask.T
+            counts = (seen @ seen.T).astype(np.float64)
+            cross = u @ u.T
+        return cls(len(X), counts, sums[:d], sums[d:], cross, shift, scale, low, high, names)
+
+    def check_range(self, X: NDArray[np.floating]) -> None:
+        """Raise an ``InputError`` for values of the table that are too large, or infinite."""
+        seen = np.diag(self.counts) > 0
+        far = (self.smallest < -LARGEST_VALUE) | (self.largest > LARGEST_VALUE)
+        if (far & seen).any():
+            check_finite(X, self.names)
 
     def merge(self, other: PairMoments) -> PairMoments:
         """Moments of both tables together, in the units of this one.
@@ -268,6 +258,25 @@ class PairMoments:
         return self.scale * np.sqrt(np.maximum(np.diag(self.second) / n - (s / n) ** 2, 0.0))
 
 
+def _masked(
+    X: NDArray[np.floating],
+    shift: Floats,
+    inverse: Floats,
+    low: Floats,
+    high: Floats,
+    by_column: bool,
+) -> tuple[Floats, Floats]:
+    """Return mask and [u | u²], a row for each column; lower and raise the extremes."""
+    n, d = X.shape
+    if by_column:
+        mask, values = np.empty((d, n)), np.empty((2 * d, n))
+        prepare_columns(X.T, shift, inverse, mask, values, low, high)
+        return mask, values
+    by_row, values_by_row = np.empty((n, d)), np.empty((n, 2 * d))
+    prepare_block(np.ascontiguousarray(X), shift, inverse, by_row, values_by_row, low, high)
+    return by_row.T, values_by_row.T
+
+
 def _pilot(X: NDArray[np.floating]) -> tuple[Floats, Floats]:
     """Provisional location and scale of each column, from rows spread over the table."""
     sample = np.array(X[:: max(1, len(X) // PILOT_ROWS)], dtype=float, order="C")
@@ -295,8 +304,8 @@ def _pilot(X: NDArray[np.floating]) -> tuple[Floats, Floats]:
 def _first_values(X: NDArray[np.floating], column: int, most: int) -> Floats:
     """Return the first usable values of a column."""
     found, count = [np.empty(0)], 0
-    for start in range(0, len(X), BLOCK_CELLS):
-        part = np.array(X[start : start + BLOCK_CELLS, column], dtype=float)
+    for start in range(0, len(X), LOOK_ROWS):
+        part = np.array(X[start : start + LOOK_ROWS, column], dtype=float)
         release_pages(X)
         found.append(part[np.abs(part) <= LARGEST_VALUE][: most - count])
         count += found[-1].size

@@ -5,12 +5,14 @@ from __future__ import annotations
 import glob
 import os
 import re
+import stat
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from halfseen.checks import is_iterable
 from halfseen.data.conventions import find_column
 from halfseen.data.names import check_names
 from halfseen.data.parquet_pieces import (
@@ -113,8 +115,13 @@ def is_parquet(path: Any) -> bool:
         return bool(path) and all(is_parquet(one) for one in path)
     if not isinstance(path, str | os.PathLike):
         return False
-    name = os.fspath(path)
-    return str(name).lower().rstrip("/").endswith(SUFFIXES) or Path(str(name)).is_dir()
+    name = str(os.fspath(path))
+    if name.lower().rstrip("/").endswith(SUFFIXES) or os.path.isdir(name):
+        return True
+    # A pattern may leave the ending open.
+    return glob.has_magic(name) and any(
+        found.lower().endswith(SUFFIXES) for found in glob.iglob(name, recursive=True)
+    )
 
 
 def bytes_in_memory(path: Source) -> int:
@@ -136,6 +143,7 @@ def _find(path: Any) -> list[str]:
     """Return absolute paths of the files, in order."""
     sources = list(path) if isinstance(path, list | tuple) else [path]
     found: dict[str, None] = {}
+    there: set[str] = set()
     for source in sources:
         if not isinstance(source, str | os.PathLike):
             raise InputError(
@@ -144,8 +152,10 @@ def _find(path: Any) -> list[str]:
             )
         for name in _files_of(os.fspath(source)):
             whole = os.path.abspath(name)
-            if whole in found:
+            real = os.path.realpath(name)
+            if real in there:
                 raise InputError(f"{shown(whole)} stands twice among the files to read.")
+            there.add(real)
             found[whole] = None
     if not found:
         raise InputError("the list of Parquet files to read is empty.")
@@ -176,17 +186,24 @@ def _files_of(source: str) -> list[str]:
     return list(dict.fromkeys(files))
 
 
-def _files_below(path: str) -> Iterator[str]:
-    """Yield the files in a folder and below; a file is yielded itself, whatever its name."""
+def _files_below(path: str, above: frozenset[str] = frozenset()) -> Iterator[str]:
+    """Yield the files in a folder and below; a file is yielded itself, whatever its name.
+
+    ``above`` are the folders on the way down: a link to one of them leads in a circle.
+    """
     if not os.path.isdir(path):
         yield path
         return
+    real = os.path.realpath(path)
+    if real in above:
+        return
+    above |= {real}
     for name in sorted(os.listdir(path)):
         inside = os.path.join(path, name)
         if name.startswith(NO_DATA):
             continue
         if os.path.isdir(inside) or name.lower().endswith(SUFFIXES):
-            yield from _files_below(inside)
+            yield from _files_below(inside, above)
 
 
 def _look(path: str) -> _File:
@@ -196,6 +213,10 @@ def _look(path: str) -> _File:
         before = os.stat(path)
     except OSError as error:
         raise InputError(f"{shown(path)} cannot be read: {reason_of(error)}.") from None
+    if not stat.S_ISREG(before.st_mode):
+        raise InputError(
+            f"{shown(path)} is no file that can be read: a device, a pipe or a folder."
+        )
     with pyarrow_sentences(path), pq.ParquetFile(path, **OPEN) as opened:
         footer, schema = opened.metadata, opened.schema_arrow
         sizes = tuple(footer.row_group(k).num_rows for k in range(footer.num_row_groups))
@@ -229,6 +250,8 @@ def _choose(file: _File, columns: Sequence[str] | str | None) -> tuple[str, ...]
         if not names:
             raise InputError(f"{shown(file.stamp.path)} has no columns to read.")
         return names
+    if not isinstance(columns, str) and not is_iterable(columns):
+        raise InputError(f"columns= must be names of columns; got {columns!r}.")
     asked = [columns] if isinstance(columns, str) else [str(name) for name in columns]
     if not asked:
         raise InputError("columns= names no columns.")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from halfseen.data.row_blocks import piece_rows
 from halfseen.errors import InputError
-from halfseen.files import whole_file
+from halfseen.files import file_mask, whole_file
 
 Floats = NDArray[np.float64]
 
@@ -108,18 +108,24 @@ def check_empty(folder: Path) -> None:
 
 @contextmanager
 def _whole_folder(target: Path) -> Iterator[Path]:
-    """Give a folder to write to, which takes the place of ``target`` at the end, or not at all."""
+    """Give a folder to write to, which takes the place of ``target`` at the end, or not at all.
+
+    An empty folder that is there stays, as someone may stand in it, or a disk be mounted there: files
+    are moved into it.
+    """
+    there = target.is_dir()
     # A name that begins with a dot is skipped by whoever reads folders of Parquet files.
-    made = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+    made = Path(tempfile.mkdtemp(dir=target if there else target.parent, prefix=f".{target.name}."))
     try:
         # mkdtemp makes folders that only their owner may enter.
-        mask = os.umask(0)
-        os.umask(mask)
-        made.chmod(0o777 & ~mask)
+        made.chmod(0o777 & ~file_mask())
         yield made
-        if target.exists():
-            target.rmdir()
-        made.rename(target)
+        if there:
+            for file in sorted(made.iterdir()):
+                file.rename(target / file.name)
+            made.rmdir()
+        else:
+            made.rename(target)
     except BaseException:
         shutil.rmtree(made, ignore_errors=True)
         raise

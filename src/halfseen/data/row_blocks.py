@@ -30,8 +30,14 @@ def sweep_rows(d: int) -> int:
 
 
 def piece_rows(d: int) -> int:
-    """Rows in a piece of a table with d columns."""
-    return SWEEP_BLOCKS * sweep_rows(d)
+    """Rows in a piece of a table with d columns: as many at least, so that it outweighs its sums."""
+    return sweep_rows(d) * max(SWEEP_BLOCKS, -(-d // sweep_rows(d)))
+
+
+def row_slices(n: int, d: int) -> list[slice]:
+    """Cut n rows into pieces."""
+    step = piece_rows(d)
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
 
 class Piece(Protocol):
@@ -101,21 +107,27 @@ class ArrayPiece:
 
     def read(self) -> NDArray[np.floating]:
         """Return a copy of the rows; pages of a mapped file are given back."""
-        out = np.array(self.X[self.start : self.stop], order="C")
+        part = self.X[self.start : self.stop]
+        # Other numbers than these become doubles piece by piece, never all at once.
+        kept = part.dtype in (np.float64, np.float32) and part.dtype.isnative
+        out = np.array(part, dtype=part.dtype if kept else np.float64, order="C")
         release_pages(self.X)
         return out
 
 
 def array_blocks(X: Any, names: Any = None) -> RowBlocks:
     """Cut an array into pieces; only a copy of one at a time is ever made."""
-    table = read_table(X, names)
-    n, d = table.values.shape
-    step = piece_rows(d)
-    cuts = [(start, min(start + step, n)) for start in range(0, n, step)]
+    if is_mapped(X) and X.ndim == 2 and X.dtype.kind in "fiub":
+        # Two rows tell whether it is a table; to read it whole might convert it whole.
+        values, names = X, read_table(X[:2], names).names
+    else:
+        values, names = read_table(X, names)
+    n, d = values.shape
+    cuts = row_slices(n, d)
     return RowBlocks(
-        table.names,
-        tuple(ArrayPiece(table.values, *cut) for cut in cuts),
-        tuple(stop - start for start, stop in cuts),
+        names,
+        tuple(ArrayPiece(values, cut.start, cut.stop) for cut in cuts),
+        tuple(cut.stop - cut.start for cut in cuts),
     )
 
 
@@ -130,6 +142,13 @@ def release_pages(X: NDArray[Any]) -> None:
             if isinstance(mapped, mmap.mmap) and hasattr(mapped, "madvise"):
                 mapped.madvise(mmap.MADV_DONTNEED)
                 return
+
+
+def is_private(X: Any) -> bool:
+    """Whether an array is mapped so that changes stay in memory, and its pages with them."""
+    return isinstance(X, np.ndarray) and any(
+        isinstance(a, np.memmap) and a.mode == "c" for a in _bases(X)
+    )
 
 
 def is_mapped(X: Any) -> bool:

@@ -35,8 +35,13 @@ def read_table(X: Any, given: Sequence[str] | None = None, fewest_rows: int = 2)
         return X
     _refuse_intervals(X)
     if isinstance(X, str | os.PathLike):
+        reader = "read_parquet" if str(X).lower().endswith((".parquet", ".pq")) else "read_csv"
         raise InputError(
-            f"the data must be a table; got the name of a file. Try read_csv({str(X)!r})."
+            f"the data must be a table; got the name of a file. Try {reader}({str(X)!r})."
+        )
+    if hasattr(X, "pieces") and hasattr(X, "first_rows"):
+        raise InputError(
+            "a table in memory is needed here; got RowBlocks, a table in pieces. Pass some of its rows."
         )
     array, names = _array_of(X)
     if array.ndim != 2:

@@ -362,7 +362,7 @@ def unpack(
     if fit is not None and fit is not X:
         raise InputError("two fits were given, one as X and another as fit=. Pass one of them.")
     source = X.source
-    if source is None:
+    if source is None or source.X is None:
         raise InputError("this fit does not hold its table; pass the table, and fit=.")
     table = source.X if source.original is None else source.original
     rule = source.missingness if source.original_rule is None else source.original_rule

@@ -149,11 +149,7 @@ class ClusterEngine(Engine):
     """
 
     def __init__(self, client: Any) -> None:
-        distributed = import_distributed()
-        if not isinstance(client, distributed.Client) or client.asynchronous:
-            raise InputError(
-                f"client must be a dask.distributed.Client that is not asynchronous; got {client!r}."
-            )
+        distributed = check_client(client)
         self.client = client
         self._killed = distributed.KilledWorker
         self._name = uuid.uuid4().hex
@@ -285,7 +281,7 @@ class ClusterEngine(Engine):
         def combine_all(left: Sequence[Any], right: Sequence[Any]) -> list[Any]:
             return self._submit(_combine, combine, left, right, label="combine")
 
-        return self._bring(combine_by_level(results, combine_all), also)
+        return self.bring(combine_by_level(results, combine_all), also)
 
     def _stream(self, submit: Callable[[Any], Any], arguments: Iterable[Any]) -> Iterator[Any]:
         """Yield results in order, with a few computed ahead."""
@@ -295,14 +291,14 @@ class ClusterEngine(Engine):
             for argument in arguments:
                 waiting.append(submit(argument))
                 if len(waiting) > ahead:
-                    yield self._bring(waiting.popleft())
+                    yield self.bring(waiting.popleft())
             while waiting:
-                yield self._bring(waiting.popleft())
+                yield self.bring(waiting.popleft())
         finally:
             if waiting:
-                self.client.cancel(list(waiting))
+                self._cancel(list(waiting))
 
-    def _bring(self, future: Any, also: Sequence[Any] = ()) -> Any:
+    def bring(self, future: Any, also: Sequence[Any] = ()) -> Any:
         """Wait for a result and return it; what is under way is cancelled if that fails."""
         try:
             return self._result_of(future)
@@ -410,6 +406,18 @@ class ClusterEngine(Engine):
         except Exception:
             # The error that is under way says more than that its futures are gone too.
             return
+
+
+def check_client(client: Any) -> Any:
+    """Refuse what is no client of a cluster that answers; return the module ``distributed``."""
+    distributed = import_distributed()
+    if not isinstance(client, distributed.Client) or client.asynchronous:
+        raise InputError(
+            f"client must be a dask.distributed.Client that is not asynchronous; got {client!r}."
+        )
+    if client.status != "running":
+        raise InputError(f"client is {client.status}; connect a new one to the cluster.")
+    return distributed
 
 
 @contextmanager

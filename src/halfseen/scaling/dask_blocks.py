@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from halfseen.data.row_blocks import RowBlocks
 from halfseen.data.table import read_table
 from halfseen.errors import InputError
+from halfseen.scaling.cluster import ClusterEngine
 
 FEWEST_ROWS = 2
 
@@ -72,7 +73,7 @@ def dask_blocks(X: Any, client: Any = None, names: Sequence[str] | None = None) 
     # One chunk for all columns, so that a chunk is a set of whole rows.
     chunks = list(X.to_delayed() if is_frame else X.rechunk({1: -1}).to_delayed().ravel())
     known = None if is_frame else [None if np.isnan(size) else int(size) for size in X.chunks[0]]
-    pieces, sizes = _on_workers(chunks, client) if client else _here(chunks, known)
+    pieces, sizes = _here(chunks, known) if client is None else _on_workers(chunks, client)
     full = [k for k, size in enumerate(sizes) if size]
     n = sum(sizes)
     if n < FEWEST_ROWS:
@@ -85,10 +86,14 @@ def dask_blocks(X: Any, client: Any = None, names: Sequence[str] | None = None) 
 def _on_workers(chunks: list[Any], client: Any) -> tuple[list[Any], list[int]]:
     """Compute the chunks on the workers; only their numbers of rows are brought here."""
     name = uuid.uuid4().hex
+    computed = client.compute(chunks)
     keys = [f"halfseen-chunk-{name}-{k}" for k in range(len(chunks))]
-    pieces = client.map(_held, client.compute(chunks), key=keys, pure=False)
+    pieces = client.map(_held, computed, key=keys, pure=False)
     keys = [f"halfseen-rows-{name}-{k}" for k in range(len(chunks))]
-    return pieces, client.gather(client.map(_count, pieces, key=keys, pure=False))
+    counts = client.map(_count, pieces, key=keys, pure=False)
+    engine = ClusterEngine(client)
+    # One at a time, through deaths of workers; a chunk that fails takes the others with it.
+    return pieces, [engine.bring(count, [*computed, *pieces, *counts]) for count in counts]
 
 
 def _here(chunks: list[Any], known: list[int | None] | None) -> tuple[list[Any], list[int]]:

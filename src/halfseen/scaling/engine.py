@@ -48,45 +48,6 @@ class Kept:
         return len(self.slots)
 
 
-class Tree:
-    """Combine results as they come, in pairs of neighbours, then pairs of pairs, and so on.
-
-    A result that has no neighbour on its level goes up as it is: five are ((0+1)+(2+3))+4. Of n results
-    at most log2(n) + 1 are held at a time.
-
-    Examples
-    --------
-    >>> tree = Tree("({}+{})".format)
-    >>> for name in "abcde":
-    ...     tree.add(name)
-    >>> tree.root()
-    '(((a+b)+(c+d))+e)'
-    """
-
-    def __init__(self, combine: Combine) -> None:
-        self._combine = combine
-        # Combined results of 2^level neighbours each, levels falling from left to right.
-        self._waiting: list[tuple[int, Any]] = []
-
-    def add(self, result: Any) -> None:
-        """Take the next result."""
-        level = 0
-        while self._waiting and self._waiting[-1][0] == level:
-            result = self._combine(self._waiting.pop()[1], result)
-            level += 1
-        self._waiting.append((level, result))
-
-    def root(self) -> Any:
-        """Return what all results combine to."""
-        if not self._waiting:
-            raise ValueError("there are no results to combine.")
-        # What is left has no neighbour of its own size: it goes up until it meets the one on its left.
-        _, result = self._waiting.pop()
-        while self._waiting:
-            result = self._combine(self._waiting.pop()[1], result)
-        return result
-
-
 def combine_by_level(
     results: Sequence[Any], combine_all: Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
 ) -> Any:
@@ -134,7 +95,14 @@ class Engine(ABC):
     ``work`` and ``combine`` are functions of a module, partials of them, or frozen data classes that can
     be called: they may be sent to other processes. ``combine(a, b)`` must not change what it is given.
     All work runs with one BLAS thread. Engines are context managers; leaving closes them.
+
+    Attributes
+    ----------
+    tick : callable or None
+        Called once for each piece that ``make`` or ``stream`` has read, where that is known.
     """
+
+    tick: Callable[[], object] | None = None
 
     @abstractmethod
     def make(self, work: Work, pieces: Sequence[Any], numbers: Sequence[Any], *common: Any) -> Kept:

@@ -17,8 +17,8 @@ import numpy as np
 
 from halfseen.data.row_blocks import SWEEP_BLOCKS, SWEEP_CELLS
 from halfseen.errors import InputError
-from halfseen.parallel import map_in_order, resolve_jobs, single_blas_thread
-from halfseen.scaling.engine import Arrays, Combine, Engine, Kept, Tree, Work, keepable, size_of
+from halfseen.parallel import Tree, map_in_order, resolve_jobs, single_blas_thread
+from halfseen.scaling.engine import Arrays, Combine, Engine, Kept, Work, keepable, size_of
 from halfseen.scaling.memory import give_back_freed_arrays, human_bytes, resident_bytes
 
 try:
@@ -89,9 +89,14 @@ class LocalEngine(Engine):
         # The first says how much memory one needs.
         for number in range(min(1, len(pairs))):
             keep(number)
+            self._count()
         for _ in map_in_order(keep, range(1, len(pairs)), self._at_once(self._reading)):
-            pass
+            self._count()
         return Kept(slots)
+
+    def _count(self) -> None:
+        if self.tick is not None:
+            self.tick()
 
     def step(
         self, work: Work, state: Kept, *fixed: Kept, common: Sequence[Any] = (), combine: Combine
@@ -158,6 +163,7 @@ class LocalEngine(Engine):
         pairs = list(zip(pieces, numbers, strict=True))
         for result in map_in_order(one, pairs, self._at_once(STREAMED)):
             tree.add(result)
+            self._count()
         return tree.root()
 
     def put(self, values: Iterable[Arrays]) -> Kept:
@@ -205,10 +211,10 @@ class LocalEngine(Engine):
         size = size_of(values)
         with self._lock:
             self._largest = max(self._largest, size)
-            # Half of the budget at most is set aside for work on blocks.
+            # What work on blocks will take is set aside.
             working = self.jobs * AMPLIFICATION * self._reading
             room = self._room()
-            if room is None or size + min(working, (self.memory or 0) // 2) <= room:
+            if room is None or size + working <= room:
                 self._held += size
                 return InMemory(values)
         return self._scratch.write(values, blocks)

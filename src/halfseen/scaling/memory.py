@@ -17,6 +17,8 @@ from halfseen.errors import InputError
 # of a table has 8 MiB (SWEEP_BLOCKS of SWEEP_CELLS), a few copies of it are under way, and compiled
 # code, BLAS and the reader of Parquet take their share: 120 MiB were measured with one thread.
 LEAST = 160 * 2**20
+# More bytes than any machine has.
+LARGEST = 1e30
 # Matrices of all pairs of columns that are held at a time: moments, and their sums that wait.
 MATRICES = 40
 # The number of that setting in malloc.h of glibc, and the size from which arrays are given back: above
@@ -44,7 +46,7 @@ def parse_memory(memory: str | float | None) -> int | None:
             base = 1024 if binary else 1000
             number = float(value) * (base ** " KMGT".index(unit.upper()) if unit else 1)
     elif isinstance(memory, numbers.Real) and not isinstance(memory, bool):
-        number = float(memory)
+        number = float(memory) if abs(memory) < LARGEST else math.nan
     if not math.isfinite(number) or number < 1.0:
         raise InputError(
             "memory must be a positive amount, in bytes or with a unit, such as '1GB', '512MB' or "

@@ -8,12 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from halfseen.checks import is_iterable
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.moments import PairMoments
 from halfseen.data.parquet_blocks import is_parquet, scan_parquet
-from halfseen.data.row_blocks import RowBlocks, array_blocks, is_mapped
+from halfseen.data.row_blocks import RowBlocks, array_blocks, is_mapped, is_private
 from halfseen.errors import InputError
-from halfseen.scaling.cluster import ClusterEngine
+from halfseen.scaling.cluster import ClusterEngine, check_client
 from halfseen.scaling.dask_blocks import HeldChunk, dask_blocks, is_dask
 from halfseen.scaling.engine import Engine
 from halfseen.scaling.local import LocalEngine
@@ -40,6 +41,8 @@ def blocks_of(
         As ``fit`` has them.
     """
     parse_memory(memory)
+    if client is not None:
+        check_client(client)
     if isinstance(X, RowBlocks):
         return _named(X, names)
     if is_dask(X):
@@ -57,6 +60,11 @@ def blocks_of(
         raise InputError(
             f"{asked[0]} is for tables of numbers that are read in pieces; got {type(X).__name__}."
         )
+    if memory is not None and is_private(X):
+        raise InputError(
+            'a memmap of mode "c" keeps what it reads in memory, whatever memory= says; open it with '
+            'mode "r".'
+        )
     blocks = array_blocks(X, names)
     if client is None:
         return blocks
@@ -67,6 +75,8 @@ def blocks_of(
 def _named(blocks: RowBlocks, names: Sequence[str] | None) -> RowBlocks:
     if names is None:
         return blocks
+    if isinstance(names, str) or not is_iterable(names):
+        raise InputError(f"names must be a sequence of names; got {names!r}.")
     if len(names) != len(blocks.names):
         raise InputError(
             f"names must be {len(blocks.names)}, one for each column; got {len(names)}."

@@ -8,6 +8,7 @@ S = [2, 4]).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,6 +74,11 @@ class Columns:
 
     def __len__(self) -> int:
         return len(self.items)
+
+    @cached_property
+    def stated(self) -> NDArray[np.bool_]:
+        """Which columns have cells that the rule hides."""
+        return np.array([column.hidden.sum() > 0 for column in self.items])
 
 
 @dataclass(frozen=True)

@@ -133,7 +133,7 @@ def _cells(
             axis=1,
         )
         # A cell hidden for no stated reason says nothing: only rows where it is seen count.
-        stated = np.array([c.hidden.sum() > 0 for c in columns.items])
+        stated = columns.stated
         counts[:, 1] = np.where(stated[j], table[:, 1], 0.0)
         counts[:, 2] = np.where(stated[i], table[:, 2], 0.0)
         counts[:, 3] = np.where(stated[i] & stated[j], table[:, 3], 0.0)

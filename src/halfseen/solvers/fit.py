@@ -17,6 +17,7 @@ from halfseen.data.frames import frame_kind
 from halfseen.data.interval_data import IntervalData, scan_of
 from halfseen.data.moments import PairMoments
 from halfseen.data.names import check_names, with_names
+from halfseen.data.parquet_blocks import is_parquet
 from halfseen.data.row_blocks import RowBlocks
 from halfseen.data.table import Table, read_table
 from halfseen.data.transforms import BoxCox, read_transforms
@@ -29,6 +30,7 @@ from halfseen.errors import (
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness
 from halfseen.missingness.linear_threshold import LinearThreshold
 from halfseen.missingness.truncation import Truncation
+from halfseen.scaling.dask_blocks import is_dask
 from halfseen.scaling.engine import Engine
 from halfseen.scaling.sources import blocks_of, engine_for
 from halfseen.seeds import RandomState
@@ -54,6 +56,7 @@ _WHOLE_ROWS: dict[str, Callable[..., Fit]] = {"truncated_sgd": truncated_sgd}
 _THRESHOLDS: dict[str, Callable[..., Fit]] = {"full": full, "missing_descent": missing_descent}
 _ANY: dict[str, Callable[..., Fit]] = {"full": full}
 # Methods that learn nothing from a cell's being hidden.
+_CHECKPOINTS = ("checkpoint", "every", "resume")
 _UNBELIEVING: tuple[Callable[..., Fit], ...] = (truncation, truncation_psgd)
 METHODS = tuple(dict.fromkeys(("auto", *_COLUMNWISE, *_WHOLE_ROWS, *_THRESHOLDS)))
 
@@ -80,7 +83,7 @@ def fit(
     ----------
     X : array-like of shape (n, d), data frame, IntervalData, PairMoments, RowBlocks or path
         NaN where a value is hidden. A path is that of a Parquet file, of a folder of them, or a pattern
-        such as "data/*.parquet"; these, NumPy memmaps, Dask arrays and Dask data frames are read in
+        such as ``"data/*.parquet"``; these, NumPy memmaps, Dask arrays and Dask data frames are read in
         pieces, and may be larger than memory.
     missingness : Missingness, optional
         What hides a value: SelfCensoring, DetectionLimits, SelfSelection, LinearThreshold, Combined
@@ -109,7 +112,8 @@ def fit(
         pieces: row groups of Parquet files, chunks of Dask arrays.
     memory : str or int, optional
         The most memory that this process may take, as "1GB", for tables in pieces: what does not
-        fit is kept on disk. The answer does not depend on it.
+        fit is kept on disk. The answer does not depend on how much it is. (With limits by row ``full``
+        starts from another place than for an array in memory.)
     scratch : path, optional
         The folder for what does not fit in memory; that for temporary files by default.
     **options
@@ -150,7 +154,10 @@ def fit(
             {**options, "covariance": covariance},
             {"random_state": random_state, "progress": progress, "n_jobs": n_jobs},
         )
-        return _with_warning(result)
+        call = _call(options, covariance, transforms, names, random_state)
+        assert result.source is not None
+        source = dataclasses.replace(result.source, call=call)
+        return _with_warning(dataclasses.replace(result, source=source, frame=frame_kind(X)))
     table, original, frame = _read(X, names)
     check_names(table.names)
     # What kind of rule it is may be known only when its names are.
@@ -164,11 +171,7 @@ def fit(
     solver = _choose(method, rule, table)
     if told is not None and rule is not None and options.get("missing_at_random") is None:
         _warn_of_blanks(told, rule, solver)
-    given = {**options, "covariance": covariance, "transforms": transforms}
-    if names is not None:
-        given["names"] = list(table.names)
-    if isinstance(random_state, int):
-        given["random_state"] = random_state
+    given = _call(options, covariance, transforms, names, random_state)
     shared = {"random_state": random_state, "progress": progress, "n_jobs": n_jobs}
     options = _options_of(solver, {**options, "covariance": covariance}, shared)
     if isinstance(table, PairMoments):
@@ -181,6 +184,19 @@ def fit(
         )
         result = dataclasses.replace(result, source=source, frame=frame)
     return _with_warning(result)
+
+
+def _call(
+    options: dict[str, Any], covariance: Any, transforms: Any, names: Any, random_state: Any
+) -> dict[str, Any]:
+    """Return what repeats a fit: where its checkpoints were does not."""
+    given = {name: value for name, value in options.items() if name not in _CHECKPOINTS}
+    given |= {"covariance": covariance, "transforms": transforms}
+    if names is not None:
+        given["names"] = [str(name) for name in names]
+    if isinstance(random_state, int):
+        given["random_state"] = random_state
+    return given
 
 
 def _with_warning(result: Fit) -> Fit:
@@ -208,7 +224,9 @@ def _fit_pieces(
     given = _options_of(solver, options, shared)
     at_random = given.pop("missing_at_random", None)
     with engine:
-        table = InPieces.prepare(blocks, missingness, at_random, transforms, engine)
+        table = InPieces.prepare(
+            blocks, missingness, at_random, transforms, engine, bool(shared["progress"])
+        )
         stated = None if rule is None else table.rule
         if solver is full:
             result = solver(table.rows(), stated, **given)
@@ -216,7 +234,9 @@ def _fit_pieces(
             result = solver(table.moments(), stated, spread=engine.map, **given)
     source = result.source or Source(None, stated, None, 0, shared["n_jobs"], {})
     # Rows that are elsewhere are not held: imputations are made of rows that are passed.
-    held = Table(X, blocks.names) if isinstance(X, np.ndarray) and transforms is None else None
+    held = None
+    if transforms is None and not isinstance(X, RowBlocks) and not is_dask(X) and not is_parquet(X):
+        held = Table(read_table(X).values, blocks.names)
     source = dataclasses.replace(
         source,
         X=held,

@@ -42,6 +42,7 @@ from halfseen.solvers.full_information.problem import (
 )
 from halfseen.solvers.full_information.rows import KeptRows
 from halfseen.solvers.full_information.shards import count, to_arrays
+from halfseen.solvers.loop import progress_bar
 from halfseen.solvers.prepare import (
     check_suspects,
     limits_reached,
@@ -60,6 +61,8 @@ class Place(NamedTuple):
     ----------
     first_row, first_block : int
         Where it begins.
+    rows : int
+        How many it has.
     rule : Missingness or None
         Its own rule, where limits differ by row.
     at_random : boolean array or None
@@ -68,6 +71,7 @@ class Place(NamedTuple):
 
     first_row: int
     first_block: int
+    rows: int
     rule: Missingness | None
     at_random: Mask | None
 
@@ -97,6 +101,12 @@ class Reader:
         """
         rule = self.rule if place.rule is None else place.rule
         values = piece.read()
+        if values.shape != (place.rows, len(self.names)):
+            raise InputError(
+                f"row 0: a piece of the table that begins here has shape {values.shape}, but "
+                f"{(place.rows, len(self.names))} was told. Chunks of Dask must have the sizes that "
+                "they tell: X.compute_chunk_sizes() finds them."
+            )
         if self.transforms is None:
             return values, rule
         if check:
@@ -129,7 +139,9 @@ def survey_piece(piece: Any, place: Place, reader: Reader, like: PairMoments | N
     """Read a piece, check it, and collect its moments, in the units of other moments."""
     with rows_from(place.first_row):
         values, rule = reader(piece, place, check=True)
-        moments = PairMoments.of_piece(values, reader.names, like)
+        by_column = values.flags.f_contiguous and not values.flags.c_contiguous
+        moments = PairMoments.of_piece(values, reader.names, like, by_column)
+        moments.check_range(values)
         if place.at_random is not None:
             read_mask(place.at_random, values, reader.names)
         if isinstance(rule, ColumnwiseMissingness):
@@ -157,6 +169,7 @@ class InPieces:
     places: tuple[Place, ...]
     engine: Engine
     stated: Missingness | None
+    progress: bool = False
 
     @classmethod
     def prepare(
@@ -166,6 +179,7 @@ class InPieces:
         at_random: Any,
         transforms: Any,
         engine: Engine,
+        progress: bool = False,
     ) -> InPieces:
         """Read the rule, the scales and the mask."""
         if blocks.shape[0] < 2:
@@ -180,11 +194,11 @@ class InPieces:
         rules = [rule.for_rows(part, blocks.shape[0]) for part in rows]
         masks = _masks(at_random, blocks, rows)
         places = (
-            Place(part.start, block, None if own is rule else own, mask)
+            Place(part.start, block, part.stop - part.start, None if own is rule else own, mask)
             for part, block, own, mask in zip(rows, blocks.first_blocks, rules, masks, strict=True)
         )
         reader = Reader(blocks.names, rule, scales)
-        return cls(blocks, reader, tuple(places), engine, missingness)
+        return cls(blocks, reader, tuple(places), engine, missingness, progress)
 
     @property
     def rule(self) -> Missingness:
@@ -197,7 +211,7 @@ class InPieces:
 
     def moments(self) -> PairMoments:
         """Read every piece once; return the moments of all."""
-        with self._told_by_file():
+        with self._told_by_file(), self._shown("reading"):
             pieces, places = self.blocks.pieces, self.places
             # All in the units of the first, so that they are merged by adding.
             first = self._stream(pieces[:1], places[:1], None)
@@ -218,7 +232,7 @@ class InPieces:
         """Read every piece twice; return rows that the engine keeps."""
         moments = self.moments()
         centre, scale = units_of(moments)
-        with self._told_by_file():
+        with self._told_by_file(), self._shown("laying out"):
             fixed = self.engine.make(
                 shard, self.blocks.pieces, self.places, self.reader, centre, scale
             )
@@ -236,6 +250,16 @@ class InPieces:
             census.bound,
         )
         return KeptRows(overview, self.engine, fixed, moments)
+
+    @contextmanager
+    def _shown(self, title: str) -> Iterator[None]:
+        """Show a bar while pieces are read."""
+        with progress_bar(title, len(self.blocks), self.progress) as advance:
+            self.engine.tick = advance
+            try:
+                yield
+            finally:
+                self.engine.tick = None
 
     @contextmanager
     def _told_by_file(self) -> Iterator[None]:

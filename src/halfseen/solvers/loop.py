@@ -81,9 +81,11 @@ def iterate(
             advance(info.get("expected_steps"))
             ended = solver.done(state) or len(history) == solver.steps
             if keeper is not None:
-                if ended or pressed() or keeper.due:
+                # Asked once: it may be pressed at any moment.
+                stop = pressed()
+                if ended or stop or keeper.due:
                     keeper.write(state, history, ended)
-                if pressed():
+                if stop:
                     raise keeper.interrupted(history)
             if ended:
                 break

@@ -37,6 +37,8 @@ VERSION = 1
 LONG_LIST = 100
 # Lists take some 100 bytes an entry in memory, arrays as little as one: so many entries in all come from
 # arrays, and a list that is longer is not saved.
+# No number of a fit is larger: those of tables end at 1e300.
+LARGEST = 1e306
 MOST_ENTRIES = 2**20
 # As wide as the table, and of no use without it.
 OF_THE_TABLE = ("missing_at_random",)
@@ -78,7 +80,13 @@ def save(fit: Fit, path: str | os.PathLike[str]) -> None:
         "uncertainty": _write_uncertainty(fit.uncertainty, g, store),
         "source": None if fit.source is None else _write_source(fit.source, store),
     }
-    write_archive(path, FORMAT, VERSION, content, store.arrays)
+    try:
+        write_archive(path, FORMAT, VERSION, content, store.arrays)
+    except (OSError, RuntimeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(
+            f"the fit cannot be written to {path}: {why}. Try another place."
+        ) from error
 
 
 def load(path: str | os.PathLike[str]) -> Fit:
@@ -134,23 +142,25 @@ def _read_fit(archive: Archive) -> Fit:
     monte_carlo = None
     if "monte_carlo.mean" in archive.names:
         monte_carlo = MonteCarloErrors(
-            find("monte_carlo.mean", (d,)), find("monte_carlo.covariance", (d, d))
+            find.within("monte_carlo.mean", (d,)), find.within("monte_carlo.covariance", (d, d))
         )
     history = _mapping(content.get("history"), "history")
     source = content.get("source")
     return Fit(
         gaussian,
-        _one_of(content.get("method"), METHODS, "method"),
+        _one_of(content.get("method"), METHODS[1:], "method"),
         names,
-        _whole(content.get("rows"), "rows"),
-        find("seen_share", (d,)),
+        _rows(content.get("rows")),
+        find.within("seen_share", (d,), high=1.0),
         _read_notes(content.get("notes")),
         {key: _read_value(value, find) for key, value in history.items()},
         source=None if source is None else _read_source(source, find),
         uncertainty=_read_uncertainty(content.get("uncertainty"), gaussian, find),
         monte_carlo_errors=monte_carlo,
         parameters=_optional_whole(content.get("parameters"), "parameters"),
-        precision=find("precision", (d, d)) if "precision" in archive.names else None,
+        precision=find.within("precision", (d, d), -LARGEST, LARGEST)
+        if "precision" in archive.names
+        else None,
         transforms=_read_transforms(content.get("transforms"), d),
         frame=_read_frame(content.get("frame")),
     )
@@ -205,6 +215,15 @@ class _Finder:
                 f"the array {name!r} must hold numbers in the shape {shape}; got {array.dtype} in "
                 f"{array.shape}."
             )
+        return array
+
+    def within(
+        self, name: str, shape: tuple[int, ...], low: float = 0.0, high: float = np.inf
+    ) -> Floats:
+        """Return an array of numbers that lie between two others; NaN lies nowhere."""
+        array = self(name, shape)
+        if not ((array >= low) & (array <= high)).all():
+            raise InputError(f"the array {name!r} must hold numbers from {low:g} to {high:g}.")
         return array
 
 
@@ -295,10 +314,12 @@ def _read_uncertainty(told: Any, gaussian: Gaussian, find: _Finder) -> StandardE
     if missing is not None and missing.ndim != 1:
         raise InputError("shares of missing information are a vector.")
     return StandardErrors(
-        find("uncertainty.mean", (d,)),
-        find("uncertainty.covariance", (d, d)),
-        find("uncertainty.correlation", (d, d)),
-        find("uncertainty.parameters", (p, p)) if has.get("parameters") else None,
+        find.within("uncertainty.mean", (d,)),
+        find.within("uncertainty.covariance", (d, d)),
+        find.within("uncertainty.correlation", (d, d)),
+        find.within("uncertainty.parameters", (p, p), -LARGEST, LARGEST)
+        if has.get("parameters")
+        else None,
         gaussian,
         missing,
     )
@@ -476,6 +497,12 @@ def _mapping(given: Any, what: str) -> dict[str, Any]:
     if not isinstance(given, dict):
         raise InputError(f"{what}: a JSON object was expected.")
     return given
+
+
+def _rows(given: Any) -> int:
+    if not 1 <= _whole(given, "rows") < 2**63:
+        raise InputError("rows must be a whole number, at least 1.")
+    return int(given)
 
 
 def _whole(given: Any, what: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from halfseen.errors import ContradictionError
 from halfseen.kernels.polyhedron import relax_rows
 from halfseen.missingness.holes import SEEN, Holes
 from halfseen.missingness.resolve import SetTable, starts
+from halfseen.parallel import map_in_order
 from halfseen.samplers.region import MARGIN, NEAR, SWEEPS, Region
 from halfseen.solvers.full_information.completion import Completion
 
@@ -44,7 +46,11 @@ def fill(
     np.copyto(Y, mean, where=holes.index != SEEN)
     boxes = replace(holes, inequalities=None, sets=_end_pieces(holes.sets, chain))
     rows = Completion(Y, boxes, seed, FILLING + chain, n_jobs, first_block)
-    rows.sweep(mean, np.diag(deviations**-2.0))
+    P = np.diag(deviations**-2.0)
+    # Independent columns have nowhere to slide to.
+    work = partial(rows.sweep_block, mean=mean, P=P, factor=None)
+    for _ in map_in_order(work, range(len(rows.blocks)), n_jobs):
+        pass
     if holes.inequalities is not None:
         _make_feasible(Y, holes, names, first_row)
 

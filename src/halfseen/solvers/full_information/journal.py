@@ -8,14 +8,14 @@ resumed, from the same table with the same seed, to the same bits.
 from __future__ import annotations
 
 import hashlib
-import math
 import numbers
 import operator
 import os
+import tempfile
 import time
+import warnings
 import weakref
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.archive import Archive, ArchiveError, read_archive, write_archive
-from halfseen.errors import InputError, Interrupted
+from halfseen.errors import HalfseenWarning, InputError, Interrupted
 from halfseen.files import remove_left_behind
 from halfseen.scaling.engine import Arrays
 from halfseen.seeds import RandomState, seed_of
@@ -45,6 +45,8 @@ History = list[dict[str, Any]]
 FORMAT, VERSION = "halfseen checkpoint", 1
 # Seconds between one checkpoint and the next: what a crash costs at most.
 EVERY = 60.0
+# Longer than any run.
+LONGEST = 1e12
 
 # What the values of a run's key are called in a sentence.
 _CALLED = {
@@ -189,9 +191,14 @@ class Journal:
         try:
             write_archive(self.path, FORMAT, VERSION, content, self._arrays(rows))
         except OSError as error:
+            text = f"the checkpoint {self.path} cannot be written: {error.strerror or error}."
+            if record.ended:
+                # The answer is there: it is not to be lost for want of a file.
+                warnings.warn(text, HalfseenWarning, stacklevel=2)
+                return
             raise InputError(
-                f"the checkpoint {self.path} cannot be written: {error.strerror or error}. What was "
-                "written before is whole: make room there, and go on from it with resume=True."
+                f"{text} One that was written before is whole: make room there, and go on from it with "
+                "resume=True."
             ) from error
         self._written = time.monotonic()
 
@@ -240,7 +247,7 @@ def open_checkpoint(path: Any, every: Any, resume: Any) -> Journal | None:
     if not isinstance(resume, bool):
         raise InputError(f"resume must be True or False; got {resume!r}.")
     real = isinstance(every, numbers.Real) and not isinstance(every, bool)
-    if not real or not 0.0 <= every < math.inf:
+    if not real or not 0.0 <= every < LONGEST:
         raise InputError(f"every must be a number of seconds, at least 0; got {every!r}.")
     if path is None:
         if resume:
@@ -249,12 +256,11 @@ def open_checkpoint(path: Any, every: Any, resume: Any) -> Journal | None:
     if not isinstance(path, str | os.PathLike):
         raise InputError(f"checkpoint must be the path of a file; got {path!r}.")
     target = Path(path)
-    if target.is_dir():
-        raise InputError(f"checkpoint must be the path of a file, but {target} is a folder.")
-    if not target.parent.is_dir():
-        raise InputError(f"checkpoint {target}: there is no folder {target.parent}.")
-    with suppress(OSError):  # a folder that cannot be read
-        remove_left_behind(target)
+    try:
+        _check_place(target)
+    except (OSError, RuntimeError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"no checkpoint can be written to {target}: {why}.") from None
     if not target.exists():
         return Journal(target, float(every), None)
     if not resume:
@@ -262,6 +268,21 @@ def open_checkpoint(path: Any, every: Any, resume: Any) -> Journal | None:
             f"{target} is there already. Pass resume=True to go on from it, or remove it to start anew."
         )
     return Journal(target, float(every), read_archive(target, FORMAT, VERSION))
+
+
+def _check_place(target: Path) -> None:
+    """Find out before the work whether a checkpoint can be written; remove what killed writers left."""
+    if target.is_dir():
+        raise IsADirectoryError("it is a folder")
+    if target.exists() and not target.is_file():
+        raise OSError("it is a device or a pipe")
+    folder = target.resolve().parent
+    if not folder.is_dir():
+        raise FileNotFoundError(f"there is no folder {folder}")
+    remove_left_behind(target)
+    # Made and removed again.
+    with tempfile.TemporaryFile(dir=folder):
+        pass
 
 
 _NUMBERS = ("phase", "looks", "climbs", "last_step", "trust", "ratio", "sweeps")
@@ -402,15 +423,18 @@ def _read_record(archive: Archive, number: int, told: Any, d: int) -> Record:
             last_look=arrays.get("last_look"),
             **_read_numbers(told["state"]),
         )
-        if not np.isfinite(state.mean).all() or not np.isfinite(state.covariance).all():
-            raise ValueError("its parameters are not finite")
+        for name, array in arrays.items():
+            # The ratio of Monte-Carlo errors is infinite until it is known.
+            if name != "history.ratio" and not np.isfinite(array).all():
+                raise ValueError(f"{name} is not finite")
+        np.linalg.cholesky(state.covariance)
         trace, ratios = arrays["history.mean"], arrays["history.ratio"]
         history = [
             {"mean": mean, "ratio": float(ratio), "phase": phase}
             for mean, ratio, phase in zip(trace, ratios, told["phases"], strict=True)
         ]
         return Record(state, history, bool(told["ended"]))
-    except (KeyError, OverflowError, TypeError, ValueError) as error:
+    except (KeyError, OverflowError, TypeError, ValueError, np.linalg.LinAlgError) as error:
         raise _unlike(archive, f"chain {number}: {error}") from None
 
 

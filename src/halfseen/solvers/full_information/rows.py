@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.data.moments import PairMoments
-from halfseen.data.row_blocks import piece_rows, sweep_rows
+from halfseen.data.row_blocks import row_slices, sweep_rows
 from halfseen.missingness.holes import Holes
-from halfseen.parallel import map_in_order
-from halfseen.scaling.engine import Arrays, Engine, Kept, Tree
+from halfseen.parallel import Tree, map_in_order
+from halfseen.scaling.engine import Arrays, Engine, Kept
 from halfseen.solvers.full_information.completion import (
     Completion,
     Moments,
@@ -118,15 +118,10 @@ class HeldRows(Rows):
         self.problem, self.n_jobs = problem, n_jobs
         self._pieces: list[Completion] = []
 
-    def _slices(self) -> list[slice]:
-        n, d = self.overview.shape
-        step = piece_rows(d)
-        return [slice(k, min(k + step, n)) for k in range(0, n, step)]
-
     def _cut(self) -> None:
         problem, (seed, chain, sweeps) = self.problem, self.drawing
         self._pieces, first_block = [], 0
-        for rows in self._slices():
+        for rows in row_slices(*self.overview.shape):
             piece = Completion(
                 problem.Y[rows], problem.holes.take(rows), seed, chain, self.n_jobs, first_block
             )
@@ -160,7 +155,7 @@ class HeldRows(Rows):
 
     def hidden_cells(self) -> list[int]:
         """Return the number of hidden cells of each piece."""
-        return [int(self.problem.hidden[rows].sum()) for rows in self._slices()]
+        return [int(self.problem.hidden[rows].sum()) for rows in row_slices(*self.overview.shape)]
 
     def take(self, rows: NDArray[np.intp]) -> tuple[Floats, Holes]:
         """Return some rows as they are filled in now, and their holes."""
@@ -180,7 +175,7 @@ class HeldRows(Rows):
         found: list[int] = []
         p = self.problem
         step = sweep_rows(self.overview.shape[1])
-        for rows in self._slices():
+        for rows in row_slices(*self.overview.shape):
             part = Problem(
                 p.Y[rows], p.holes.take(rows), p.centre, p.scale, p.names, p.missingness,
                 None if p.at_random is None else p.at_random[rows],

@@ -97,8 +97,10 @@ def hidden_cells(fixed: Arrays) -> list[int]:
 
 
 def checksums(fixed: Arrays) -> list[int]:
-    """Checksum of everything that a piece holds."""
-    total = 0
+    """Checksum of everything that a piece holds, however its sets are numbered."""
+    total, used = 0, only_used(holes_of(fixed))
+    fixed = fixed | {"index": used.index, "set_column": used.set_column}
+    fixed |= {f"sets.{name}": getattr(used.sets, name) for name in _SETS}
     for name in sorted(fixed):
         array = np.ascontiguousarray(fixed[name])
         total = zlib.crc32(f"{name}{array.shape}{array.dtype.str}".encode(), total)
@@ -197,7 +199,9 @@ def join_rows(parts: list[tuple[Floats, Holes]]) -> tuple[Floats, Holes]:
 
 
 # Blocks of pieces that stay in memory, by the array of their rows: listing hidden cells takes a tenth of
-# the time of sweeping them.
+# the time of sweeping them. Six bytes for each, of so many cells at most in all: they count as no memory
+# of an engine.
+MOST_LISTED = 2**23
 _listed: dict[int, tuple[weakref.ref[NDArray[np.float64]], list[Block]]] = {}
 
 
@@ -207,6 +211,9 @@ def _blocks_of(fixed: Arrays, holes: Holes) -> list[Block]:
     if found is not None and found[0]() is Y:
         return found[1]
     blocks = make_blocks(holes)
+    count = sum(block.hidden for _, found in tuple(_listed.values()) for block in found)
+    if count + sum(block.hidden for block in blocks) > MOST_LISTED:
+        return blocks
     key = id(Y)
     _listed[key] = weakref.ref(Y, lambda _: _listed.pop(key, None)), blocks
     return blocks

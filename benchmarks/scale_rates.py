@@ -1,0 +1,164 @@
+"""How fast one core does each thing that a large fit is made of: the rates of ``scale_plan``."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+import halfseen as hs
+from halfseen.data.moments import PairMoments
+from halfseen.data.row_blocks import piece_rows, sweep_rows
+from halfseen.parallel import single_blas_thread
+from halfseen.scaling.engine import Arrays
+from halfseen.solvers.correlations import PAIRS_PER_PIECE, _cells
+from halfseen.solvers.full_information.problem import standardise
+from halfseen.solvers.full_information.shards import Drawing, fill_cells, sweep_cells, to_arrays
+from halfseen.solvers.full_information.stochastic_em import inverse
+from halfseen.solvers.prepare import prepare
+
+HIDDEN, CORRELATION = 0.3, 0.5
+LIMIT = float(ndtri(HIDDEN))
+
+
+def processor_seconds(work: Callable[[], Any], least: float = 0.3, most: int = 20) -> float:
+    """Return processor seconds of one call, the least of several.
+
+    Others may use the machine: time of the clock would count them. The least, since what they do to the
+    caches only ever adds.
+    """
+    work()
+    times: list[float] = []
+    while len(times) < 2 or (sum(times) < least and len(times) < most):
+        start = time.process_time()
+        work()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def table(rows: int, d: int) -> np.ndarray:
+    """Return equally correlated columns of which 30 % is hidden."""
+    rng = np.random.default_rng(0)
+    common = rng.normal(size=(rows, 1))
+    X = np.sqrt(CORRELATION) * common + np.sqrt(1 - CORRELATION) * rng.normal(size=(rows, d))
+    X[X < LIMIT] = np.nan
+    return X
+
+
+def names(d: int) -> tuple[str, ...]:
+    """Return names of columns."""
+    return tuple(f"x{j}" for j in range(d))
+
+
+@dataclass(frozen=True)
+class Gemm:
+    """Flops a second of a bare product AᵀB of a block, as moments need them, and of a whole piece."""
+
+    bare: float
+    moments: float
+    rows_per_second: float
+
+
+def moments_rate(d: int) -> Gemm:
+    """Moments of one piece: four products, 8 n d² flops; next to one bare product of its shape."""
+    n = piece_rows(d)
+    X, units = table(n, d), names(d)
+    first = PairMoments.of_piece(X, units)
+    A, B = np.ones((n, d)), np.ones((n, d))
+    with single_blas_thread():
+        bare = processor_seconds(lambda: A.T @ B)
+        whole = processor_seconds(lambda: PairMoments.of_piece(X, units, first))
+    return Gemm(2.0 * n * d * d / bare, 8.0 * n * d * d / whole, n / whole)
+
+
+def reading_rate(d: int = 100, pieces: int = 12) -> tuple[float, float]:
+    """Bytes of files, and rows, that one core reads in a second; the files are in memory already."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    n = piece_rows(d)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "table.parquet")
+        X = table(n, d)
+        columns = [pa.array(column, from_pandas=True) for column in X.T]
+        part = pa.table(columns, names=list(names(d)))
+        with pq.ParquetWriter(path, part.schema) as file:
+            for _ in range(pieces):
+                file.write_table(part)
+        blocks = hs.scan_parquet(path)
+
+        def read() -> None:
+            for piece in blocks.pieces:
+                piece.read()
+
+        seconds = processor_seconds(read, most=4)
+        return path.stat().st_size / seconds, pieces * n / seconds
+
+
+def pair_rate(d: int) -> float:
+    """Processor seconds of a pair by ``pairwise``, with all that is done for it but not the moments."""
+    moments = PairMoments.from_array(table(max(4 * d, 2000), d), n_jobs=1)
+    rule = hs.DetectionLimits(lower=LIMIT)
+
+    def solve() -> None:
+        hs.solvers.pairwise(moments, rule, n_jobs=1)
+
+    return processor_seconds(solve, most=3) / (d * (d - 1) / 2)
+
+
+def counting_seconds(d: int) -> float:
+    """Processor seconds in which the client counts who is hidden, for one of the pairs of an item."""
+    rule = hs.DetectionLimits(lower=LIMIT)
+    data = prepare(PairMoments.from_array(table(200, d), n_jobs=1), rule, "pairwise", 1)
+    i, j = np.zeros(PAIRS_PER_PIECE, dtype=np.intp), np.arange(1, PAIRS_PER_PIECE + 1) % d
+    return (
+        processor_seconds(lambda: _cells(data.moments, data.columns, i, j, True)) / PAIRS_PER_PIECE
+    )
+
+
+def kept_piece(rows: int, d: int) -> tuple[Arrays, Arrays, tuple[Any, ...]]:
+    """Return what an engine keeps of a piece, its hidden cells, and the arguments of a sweep."""
+    X, rule = table(rows, d), hs.DetectionLimits(lower=LIMIT)
+    zero, one = np.zeros(d), np.ones(d)
+    fixed = to_arrays(standardise(X, names(d), rule, None, zero, one), 0, 0)
+    drawing = Drawing(0, 0, 0)
+    state, _ = fill_cells({}, fixed, zero, one, drawing, names(d))
+    # The inverse of (1 − r) I + r 11ᵀ.
+    r = CORRELATION
+    P = (np.eye(d) - r / (1 - r + d * r)) / (1 - r)
+    return fixed, state, (zero, P, None, drawing)
+
+
+def sweep_rate(d: int, blocks: int = 8) -> float:
+    """Processor seconds of a hidden cell in one step, which draws it twice."""
+    fixed, state, common = kept_piece(blocks * sweep_rows(d), d)
+    with single_blas_thread():
+        seconds = processor_seconds(lambda: sweep_cells(state, fixed, *common), most=8)
+    return seconds / state["plain"].size
+
+
+def m_step_seconds(d: int) -> tuple[float, float]:
+    """Processor seconds of the client in a step of ``full``, and of the eigenvalues of ``pairwise``.
+
+    A step inverts the covariance, inverts that again to see whether columns nearly repeat each other,
+    and factors the new one.
+    """
+    # Some matrix with eigenvalues that differ: equal ones are found faster.
+    A = np.random.default_rng(0).normal(size=(d, 2 * d))
+    S = A @ A.T / (2 * d)
+
+    def step() -> None:
+        P = inverse(S)
+        np.linalg.inv(P)
+        np.linalg.cholesky(S)
+
+    with single_blas_thread():
+        return processor_seconds(step, most=3), processor_seconds(
+            lambda: np.linalg.eigh(S), 0.0, most=2
+        )
