@@ -56,6 +56,10 @@ def names(d: int) -> tuple[str, ...]:
     return tuple(f"x{j}" for j in range(d))
 
 
+# Cells of the piece whose moments are timed: seconds at 10 000 columns.
+MOST_CELLS = 2**24
+
+
 @dataclass(frozen=True)
 class Gemm:
     """Flops a second of a bare product AᵀB of a block, as moments need them, and of a whole piece."""
@@ -67,7 +71,8 @@ class Gemm:
 
 def moments_rate(d: int) -> Gemm:
     """Moments of one piece: four products, 8 n d² flops; next to one bare product of its shape."""
-    n = piece_rows(d)
+    # Of many columns a part of a piece: some thousand rows are as good for BLAS.
+    n = min(piece_rows(d), MOST_CELLS // d)
     X, units = table(n, d), names(d)
     first = PairMoments.of_piece(X, units)
     A, B = np.ones((n, d)), np.ones((n, d))
