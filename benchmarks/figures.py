@@ -176,7 +176,7 @@ QUESTIONS = (
         "for rules by column; where you can tell\nwhich: missing_at_random=mask, and go on",
     ),
     (
-        "Do the rows not fit in memory,\nor come in chunks?",
+        "Do rows come only once, or is one\npass all there is time for?",
         'method="pairwise"',
         "moments of chunks add up; rules by column\nonly, the same in all rows",
     ),

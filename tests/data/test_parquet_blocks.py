@@ -477,3 +477,26 @@ def test_without_pyarrow(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     says(lambda: scan_parquet(tmp_path), 'pip install "halfseen[parquet]"')
+
+
+def test_links_in_a_circle_are_read_once(tmp_path):
+    (tmp_path / "loop").mkdir()
+    pq.write_table(table(97)[1], tmp_path / "loop" / "x.parquet")
+    (tmp_path / "loop" / "again").symlink_to(".")
+    assert scan_parquet(tmp_path / "loop").shape[0] == 97
+    (tmp_path / "loop" / "y.parquet").symlink_to("x.parquet")
+    says(lambda: scan_parquet(tmp_path / "loop"), "y.parquet stands twice")
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "p.parquet")
+    says(lambda: scan_parquet(tmp_path), "p.parquet is no file that can be read")
+    os.unlink(tmp_path / "p.parquet")
+    pq.write_table(table(97)[1], tmp_path / "p.parquet")
+    says(lambda: scan_parquet(tmp_path, 5), "columns= must be names")
+
+
+def test_a_pattern_may_leave_the_ending_open(tmp_path):
+    pq.write_table(table(97)[1], tmp_path / "a.parquet")
+    assert is_parquet(str(tmp_path / "a*"))
+    assert not is_parquet(str(tmp_path / "b*"))

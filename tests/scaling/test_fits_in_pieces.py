@@ -235,3 +235,60 @@ def test_a_mapped_file_is_given_back(tmp_path):
     np.testing.assert_array_equal(blocks.pieces[0].read()[3], 7.0)  # changes are not given back
     fit = hs.fit(np.load(tmp_path / "x.npy", mmap_mode="r"), LIMITS, random_state=0, most_sweeps=20)
     assert fit.impute().shape == X.shape
+
+
+def test_an_array_gives_the_same_bits_with_and_without_a_limit_of_memory():
+    for rule in (LIMITS, UNION, THRESHOLDS):
+        X = hs.simulate(FOUR, rule, ROWS, 12)
+        for method in ("full", *(() if rule is THRESHOLDS else ("pairwise",))):
+            more = {"most_sweeps": 30} if method == "full" else {}
+            fits = [
+                hs.fit(X, rule, method, random_state=1, **more, **memory)
+                for memory in ({}, {"memory": "3GB"})
+            ]
+            assert_same_bits(*fits)
+
+
+def test_a_run_that_filled_the_memory_goes_on_with_a_limit(tmp_path):
+    X = hs.simulate(FOUR, LIMITS, ROWS, 13)
+    common = {"random_state": 1, "most_sweeps": 30, "checkpoint": tmp_path / "c", "every": 0}
+    ref = hs.fit(X, LIMITS, **common)
+    assert_same_bits(ref, hs.fit(X, LIMITS, **common, resume=True, memory="3GB"))
+
+
+def test_pieces_that_are_not_as_they_were_told_are_refused():
+    da = pytest.importorskip("dask.array")
+    X = da.from_array(hs.simulate(FOUR, LIMITS, 600, 14), chunks=(100, 4))
+    for wrong in (lambda part: part[:50], lambda part: part[:, :2]):
+        chunks = X.map_blocks(wrong, dtype=float, meta=np.empty((0, 4)))
+        with pytest.raises(InputError, match=r"row 0: a piece .* but \(100, 4\) was told"):
+            hs.fit(chunks, LIMITS)
+
+
+def test_frames_keep_their_names_and_tables(tmp_path):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(hs.simulate(FOUR, LIMITS, 400, 15), columns=list("abcd"))
+    fit = hs.fit(frame, LIMITS, random_state=0, most_sweeps=20, memory="3GB")
+    assert list(fit.mean.index) == list("abcd")
+    assert fit.impute().shape == (400, 4)
+    folder = as_parquet(frame.to_numpy(), tmp_path / "data")
+    with pytest.raises(InputError, match="does not hold its table"):
+        hs.diagnose(hs.fit(folder, LIMITS, random_state=0, most_sweeps=20))
+
+
+@pytest.mark.parametrize("dtype", [">f8", "i4", "f2", "f4"])
+def test_mapped_files_of_other_numbers(dtype, tmp_path):
+    X = np.round(10.0 * FOUR.sample(700, 0)).astype(dtype)
+    np.save(tmp_path / "x.npy", X)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    ref = hs.fit(X.astype("f4" if dtype == "f4" else float), None, "truncation", memory="3GB")
+    assert_same_bits(ref, hs.fit(mapped, None, "truncation"))
+    private = np.load(tmp_path / "x.npy", mmap_mode="c")
+    with pytest.raises(InputError, match='memmap of mode "c" keeps what it reads'):
+        hs.fit(private, None, "truncation", memory="3GB")
+
+
+@pytest.mark.parametrize("memory", [10**400, -1, "1XB", float("nan"), True, "0"])
+def test_odd_amounts_of_memory(memory):
+    with pytest.raises(InputError, match="memory must be a positive amount"):
+        hs.fit(np.eye(3), memory=memory)

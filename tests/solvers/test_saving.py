@@ -433,3 +433,29 @@ def test_a_newer_file_and_another_one(parts, tmp_path):
     write_archive(tmp_path / "b", "halfseen checkpoint", 1, content, arrays)
     with pytest.raises(hs.InputError, match="is a 'halfseen checkpoint'; a 'halfseen fit'"):
         hs.load(tmp_path / "b")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("seen_share", 7.0),
+        ("seen_share", np.nan),
+        ("uncertainty.mean", -1.0),
+        ("uncertainty.covariance", np.nan),
+        ("uncertainty.parameters", np.inf),
+        ("monte_carlo.mean", np.nan),
+    ],
+)
+def test_numbers_that_cannot_be(parts, tmp_path, name, value):
+    content, arrays = parts
+    arrays = {**arrays, name: np.full_like(arrays[name], value)}
+    write_archive(tmp_path / "f", saving.FORMAT, saving.VERSION, content, arrays)
+    with pytest.raises(ArchiveError, match="must hold numbers from"):
+        hs.load(tmp_path / "f")
+
+
+def test_a_place_that_cannot_be_written_to_gets_a_sentence(plain, tmp_path):
+    (tmp_path / "link").symlink_to("link")
+    for path in (tmp_path, tmp_path / "none" / "f", tmp_path / ("x" * 300), tmp_path / "link"):
+        with pytest.raises(hs.InputError, match="the fit cannot be written to"):
+            plain.save(path)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from halfseen.checks import is_iterable
 from halfseen.data.frames import frame_kind
 from halfseen.errors import InputError
 
@@ -58,6 +59,8 @@ def read_table(X: Any, given: Sequence[str] | None = None, fewest_rows: int = 2)
             f"at least {fewest_rows} rows are needed; got n_samples = {n} (shape {array.shape})."
         )
     if given is not None:
+        if isinstance(given, str) or not is_iterable(given):
+            raise InputError(f"names must be a sequence of names; got {given!r}.")
         names = tuple(map(str, given))
         if len(names) != d:
             raise InputError(f"names must be {d}, one for each column; got {len(names)}.")

@@ -18,7 +18,7 @@ from halfseen.data.interval_data import IntervalData, scan_of
 from halfseen.data.moments import PairMoments
 from halfseen.data.names import check_names, with_names
 from halfseen.data.parquet_blocks import is_parquet
-from halfseen.data.row_blocks import RowBlocks
+from halfseen.data.row_blocks import RowBlocks, is_mapped
 from halfseen.data.table import Table, read_table
 from halfseen.data.transforms import BoxCox, read_transforms
 from halfseen.errors import (
@@ -157,7 +157,7 @@ def fit(
         call = _call(options, covariance, transforms, names, random_state)
         assert result.source is not None
         source = dataclasses.replace(result.source, call=call)
-        return _with_warning(dataclasses.replace(result, source=source, frame=frame_kind(X)))
+        return _with_warning(dataclasses.replace(result, source=source))
     table, original, frame = _read(X, names)
     check_names(table.names)
     # What kind of rule it is may be known only when its names are.
@@ -233,10 +233,7 @@ def _fit_pieces(
         else:
             result = solver(table.moments(), stated, spread=engine.map, **given)
     source = result.source or Source(None, stated, None, 0, shared["n_jobs"], {})
-    # Rows that are elsewhere are not held: imputations are made of rows that are passed.
-    held = None
-    if transforms is None and not isinstance(X, RowBlocks) and not is_dask(X) and not is_parquet(X):
-        held = Table(read_table(X).values, blocks.names)
+    held = _held(X, blocks.names) if transforms is None else None
     source = dataclasses.replace(
         source,
         X=held,
@@ -246,7 +243,23 @@ def _fit_pieces(
         original=dataclasses.replace(blocks, pieces=()) if held is None else held,
         original_rule=missingness,
     )
-    return dataclasses.replace(result, source=source, transforms=table.reader.transforms)
+    frame = None if held is None else frame_kind(X)
+    return dataclasses.replace(
+        result, source=source, transforms=table.reader.transforms, frame=frame
+    )
+
+
+def _held(X: Any, names: tuple[str, ...]) -> Table | None:
+    """Return the table that whoever called has at hand, if any.
+
+    Rows that are elsewhere are not held: imputations are made of rows that are passed then.
+    """
+    if isinstance(X, RowBlocks) or is_dask(X) or is_parquet(X):
+        return None
+    if is_mapped(X) and X.dtype not in (np.float64, np.float32):
+        # It would be converted as a whole.
+        return None
+    return Table(read_table(X).values, names)
 
 
 def _check_rule(missingness: Any) -> None:

@@ -33,7 +33,7 @@ from halfseen.solvers.full_information.m_step import (
     with_floor,
 )
 from halfseen.solvers.full_information.problem import Overview, read_problem
-from halfseen.solvers.full_information.rows import HeldRows, Rows
+from halfseen.solvers.full_information.rows import HeldRows, KeptRows, Rows
 from halfseen.solvers.full_information.sparse import choose_penalty
 from halfseen.solvers.full_information.starts import start_from
 from halfseen.solvers.result import Fit, Note, Source, Status
@@ -145,9 +145,10 @@ def full(
         progress,
         n_jobs,
     )
+    rows: Rows
     rows, table = X, X
-    if isinstance(X, Rows):
-        table = X.seen_moments()
+    if isinstance(X, KeptRows):
+        table = X.moments
     else:
         rows = HeldRows(read_problem(X, missingness, missing_at_random, n_jobs), n_jobs)
     about = rows.overview

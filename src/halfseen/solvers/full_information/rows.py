@@ -36,6 +36,7 @@ from halfseen.solvers.full_information.shards import (
     fill_cells,
     hidden_cells,
     join_rows,
+    seen_moments,
     sweep_all,
     sweep_cells,
     take_rows,
@@ -103,7 +104,7 @@ class Rows(ABC):
 
     @abstractmethod
     def seen_moments(self) -> PairMoments:
-        """Return moments of the seen values, in some units."""
+        """Return moments of the seen values, in standardised units."""
 
     @abstractmethod
     def checksum(self) -> str:
@@ -194,7 +195,7 @@ class KeptRows(Rows):
     fixed : Kept
         What ``shards.to_arrays`` makes of each piece.
     moments : PairMoments
-        Of the seen values.
+        Of the seen values, in units of the table.
     """
 
     def __init__(
@@ -239,8 +240,14 @@ class KeptRows(Rows):
         return self.engine.map(work, items, *common)
 
     def seen_moments(self) -> PairMoments:
-        """Return moments of the seen values, in units of the table."""
-        return self.moments
+        """Return moments of the seen values, in standardised units."""
+        names = self.overview.names
+        first = next(self.engine.each(seen_moments, self.fixed, common=(names, None)))
+        found = self.engine.total(
+            seen_moments, self.fixed, common=(names, first), combine=PairMoments.merge
+        )
+        assert isinstance(found, PairMoments)
+        return found
 
     def checksum(self) -> str:
         """Return a checksum of all that is seen, and of what hides the rest."""

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from halfseen.data.moments import PairMoments
 from halfseen.missingness.holes import SEEN, Holes, Inequalities, whole_line
 from halfseen.missingness.resolve import SetTable
 from halfseen.parallel import map_in_order
@@ -94,6 +95,11 @@ def count(fixed: Arrays) -> Census:
 def hidden_cells(fixed: Arrays) -> list[int]:
     """Count the hidden cells of a piece."""
     return [int((fixed["index"] != SEEN).sum())]
+
+
+def seen_moments(fixed: Arrays, names: tuple[str, ...], like: PairMoments | None) -> PairMoments:
+    """Return moments of the seen values of a piece, in standardised units."""
+    return PairMoments.of_piece(np.where(fixed["index"] == SEEN, fixed["Y"], np.nan), names, like)
 
 
 def checksums(fixed: Arrays) -> list[int]:
