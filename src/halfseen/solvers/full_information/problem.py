@@ -249,13 +249,17 @@ def read_mask(given: Any, values: NDArray[np.floating], names: Sequence[str]) ->
 
 def silent_columns(problem: Problem) -> Mask:
     """Columns with hidden cells that the rule does not explain and nobody called missing at random."""
-    hidden = problem.hidden
-    if problem.at_random is not None:
-        hidden &= ~problem.at_random
+    out = np.zeros(problem.shape[1], dtype=bool)
     if not isinstance(problem.missingness, ColumnwiseMissingness):
-        return np.zeros(problem.shape[1], dtype=bool)
-    holes = problem.holes
-    return np.asarray((hidden & holes.whole_lines[np.maximum(holes.index, 0)]).any(axis=0))
+        return out
+    whole = problem.holes.whole_lines
+    # One column at a time: masks of all cells would be held beside the rows.
+    for j, index in enumerate(problem.holes.index.T):
+        hidden = index != SEEN
+        if problem.at_random is not None:
+            hidden &= ~problem.at_random[:, j]
+        out[j] = whole[index[hidden]].any()
+    return out
 
 
 def warn_of_silence(silent: Mask, missingness: Missingness | None, names: Sequence[str]) -> None:
