@@ -292,3 +292,14 @@ def test_mapped_files_of_other_numbers(dtype, tmp_path):
 def test_odd_amounts_of_memory(memory):
     with pytest.raises(InputError, match="memory must be a positive amount"):
         hs.fit(np.eye(3), memory=memory)
+
+
+def test_a_checkpoint_in_the_way_is_found_before_the_table_is_read(tmp_path, monkeypatch):
+    X = hs.simulate(FOUR, LIMITS, 400, 16)
+    blocks = array_blocks(X)
+    (tmp_path / "c").write_bytes(b"")
+    monkeypatch.setattr(row_blocks.ArrayPiece, "read", lambda self: pytest.fail("it was read"))
+    with pytest.raises(InputError, match="c is there already"):
+        hs.fit(blocks, LIMITS, checkpoint=tmp_path / "c")
+    with pytest.raises(InputError, match="a halfseen checkpoint was expected"):
+        hs.fit(blocks, LIMITS, checkpoint=tmp_path / "c", resume=True)

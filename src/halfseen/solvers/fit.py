@@ -35,6 +35,7 @@ from halfseen.scaling.engine import Engine
 from halfseen.scaling.sources import blocks_of, engine_for
 from halfseen.seeds import RandomState
 from halfseen.solvers.full_information import full
+from halfseen.solvers.full_information.journal import check_checkpoint
 from halfseen.solvers.in_pieces import InPieces
 from halfseen.solvers.missing_descent import missing_descent
 from halfseen.solvers.pairwise import pairwise
@@ -223,6 +224,7 @@ def _fit_pieces(
     solver = _choose(method, rule, blocks)
     given = _options_of(solver, options, shared)
     at_random = given.pop("missing_at_random", None)
+    check_checkpoint(**{name: given[name] for name in _CHECKPOINTS if name in given})
     with engine:
         table = InPieces.prepare(
             blocks, missingness, at_random, transforms, engine, bool(shared["progress"])

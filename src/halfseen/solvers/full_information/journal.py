@@ -126,6 +126,11 @@ class Journal:
             # A run may fail before it comes to the checkpoint.
             weakref.finalize(self, archive.close)
 
+    def close(self) -> None:
+        """Close the checkpoint to go on from."""
+        if self._archive is not None:
+            self._archive.close()
+
     def seed_or(self, random_state: RandomState) -> int:
         """Return the seed that is given; where none is, that of the checkpoint."""
         if self._archive is None or random_state is not None:
@@ -268,6 +273,13 @@ def open_checkpoint(path: Any, every: Any, resume: Any) -> Journal | None:
             f"{target} is there already. Pass resume=True to go on from it, or remove it to start anew."
         )
     return Journal(target, float(every), read_archive(target, FORMAT, VERSION))
+
+
+def check_checkpoint(checkpoint: Any = None, every: Any = EVERY, resume: Any = False) -> None:
+    """Find out before a long reading whether what was said about checkpoints can be done."""
+    found = open_checkpoint(checkpoint, every, resume)
+    if found is not None:
+        found.close()
 
 
 def _check_place(target: Path) -> None:
