@@ -147,16 +147,7 @@ class PairMoments:
         With ``by_column`` each column lies in one stretch of memory, and need not be turned; the last
         bits of the sums are others then.
         """
-        known = np.zeros(len(names), dtype=bool)
-        if like is not None:
-            known = np.diag(like.counts) >= FEW_PILOT_VALUES
-        shift, scale = (like.shift, like.scale) if like is not None else (None, None)
-        if not known.all():
-            own = _pilot(X)
-            shift = own[0] if shift is None else np.where(known, shift, own[0])
-            scale = own[1] if scale is None else np.where(known, scale, own[1])
-        assert shift is not None
-        assert scale is not None
+        shift, scale = _pilot(X) if like is None else _units_like(like, X)
         d = len(names)
         low, high = np.full(d, np.inf), np.full(d, -np.inf)
         mask, values = _masked(X, shift, 1.0 / scale, low, high, by_column)
@@ -256,6 +247,15 @@ class PairMoments:
         """
         n, s = np.diag(self.counts), np.diag(self.first)
         return self.scale * np.sqrt(np.maximum(np.diag(self.second) / n - (s / n) ** 2, 0.0))
+
+
+def _units_like(like: PairMoments, X: NDArray[np.floating]) -> tuple[Floats, Floats]:
+    """Location and scale of other moments; those of X itself where these saw too little of a column."""
+    known = np.diag(like.counts) >= FEW_PILOT_VALUES
+    if known.all():
+        return like.shift, like.scale
+    shift, scale = _pilot(X)
+    return np.where(known, like.shift, shift), np.where(known, like.scale, scale)
 
 
 def _masked(

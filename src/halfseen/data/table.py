@@ -34,15 +34,11 @@ def read_table(X: Any, given: Sequence[str] | None = None, fewest_rows: int = 2)
     """
     if isinstance(X, Table):
         return X
-    _refuse_intervals(X)
+    _refuse_other_tables(X)
     if isinstance(X, str | os.PathLike):
         reader = "read_parquet" if str(X).lower().endswith((".parquet", ".pq")) else "read_csv"
         raise InputError(
             f"the data must be a table; got the name of a file. Try {reader}({str(X)!r})."
-        )
-    if hasattr(X, "pieces") and hasattr(X, "first_rows"):
-        raise InputError(
-            "a table in memory is needed here; got RowBlocks, a table in pieces. Pass some of its rows."
         )
     array, names = _array_of(X)
     if array.ndim != 2:
@@ -85,10 +81,15 @@ def check_finite(
         raise InputError(f"row {row}, column {names[column]}: the value is {value}; {what}")
 
 
-def _refuse_intervals(X: Any) -> None:
-    # IntervalData is built on tables, so it cannot be imported above.
+def _refuse_other_tables(X: Any) -> None:
+    # These are built on tables, so they cannot be imported above.
     from halfseen.data.interval_data import IntervalData
+    from halfseen.data.row_blocks import RowBlocks
 
+    if isinstance(X, RowBlocks):
+        raise InputError(
+            "a table in memory is needed here; got RowBlocks, a table in pieces. Pass some of its rows."
+        )
     if isinstance(X, IntervalData):
         raise InputError(
             "a table of values is needed here; got IntervalData. Its attribute values has the seen "
