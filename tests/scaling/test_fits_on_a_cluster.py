@@ -22,7 +22,6 @@ from halfseen.solvers.full_information.stochastic_em import StochasticEM
 from tests.scaling.test_checkpoints import Stopped, everything, in_pieces, limits, thresholds
 
 distributed = pytest.importorskip("distributed")
-from tests.scaling.test_cluster import TwoWorkers  # noqa: E402 - needs Dask
 
 # One group: all of it runs in one process of pytest, with one cluster.
 pytestmark = pytest.mark.xdist_group("cluster")
@@ -31,18 +30,9 @@ ROOT = Path(__file__).parents[2]
 PIECES, ROWS = 12, 250
 
 
-@pytest.fixture(scope="module")
-def cluster_of_two():
-    two = TwoWorkers()
-    yield two
-    if two.client is not None:
-        two.close()
-
-
 @pytest.fixture
-def client(cluster_of_two):
-    """A client of two workers, both alive: an earlier test may have killed one."""
-    return cluster_of_two.ready()
+def client(two_workers):
+    return two_workers
 
 
 @dataclass(frozen=True)
