@@ -23,7 +23,7 @@ LEVELS = {
 SAME_LEVEL = {
     ("files", "errors"), ("checks", "errors"), ("strict_json", "errors"),
     ("archive", "errors"), ("archive", "files"), ("archive", "strict_json"),
-    ("seeds", "errors"), ("parallel", "errors"), ("gaussian", "errors"),
+    ("seeds", "errors"), ("parallel", "errors"), ("kernels", "errors"), ("gaussian", "errors"),
     ("data", "missingness"),
     ("gaussian", "files"), ("gaussian", "parallel"), ("gaussian", "checks"),
     ("metrics", "errors"), ("metrics", "gaussian"), ("metrics", "checks"),

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize_scalar
 
 from halfseen.data.transforms import BoxCox, Transform, YeoJohnson
 from halfseen.errors import InputError
@@ -118,6 +117,9 @@ class ColumnCells:
 
 def learn_power(cells: ColumnCells, kind: BoxCox) -> BoxCox:
     """Return the transform of this kind with the power of greatest likelihood, from 0 to 2."""
+    # Imported where it is needed: SciPy's optimisers take as long to load as all of halfseen.
+    from scipy.optimize import minimize_scalar
+
     make = YeoJohnson if isinstance(kind, YeoJohnson) else BoxCox
 
     def cost(power: float) -> float:

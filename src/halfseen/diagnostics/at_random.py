@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from scipy.special import ndtr
 
 from halfseen.data.power import ColumnCells
@@ -59,6 +58,9 @@ def fit_excess(column: Column) -> Excess:
     Likelihood ratio of a model in which any cell is also hidden with probability π, against π = 0;
     on the edge of the parameters, so half of the chi-square probability (Chernoff 1954).
     """
+    # Imported where it is needed: SciPy's optimisers take as long to load as all of halfseen.
+    from scipy.optimize import minimize
+
     cells = column.standardised()[0].cells
     plain = fit_cells(cells)
     best, highest = np.array([plain.mean, math.log(plain.deviation), 0.0]), plain.log_likelihood

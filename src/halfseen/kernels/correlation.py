@@ -73,17 +73,16 @@ class SetMasses(NamedTuple):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _mass_excess(rho, i, j, sets, with_slopes):
+def _mass_excess(rho, i, j, sets):
     # I(ρ), I'(ρ), I''(ρ): corners of interval sets, or the Hermite series of general ones.
     value, slope, curve = 0.0, 0.0, 0.0
     for a in range(sets.end_start[i], sets.end_start[i + 1]):
         for b in range(sets.end_start[j], sets.end_start[j + 1]):
             sign = sets.signs[a] * sets.signs[b]
             value += sign * excess(sets.ends[a], sets.ends[b], rho)
-            if with_slopes:
-                density, change = density_and_slope(sets.ends[a], sets.ends[b], rho)
-                slope += sign * density
-                curve += sign * change
+            density, change = density_and_slope(sets.ends[a], sets.ends[b], rho)
+            slope += sign * density
+            curve += sign * change
     # I(ρ) = Σ_{k≥1} a_k b_k ρ^k, by Horner's rule with its derivatives
     for k in range(sets.series.shape[1] - 1, -1, -1):
         c = sets.series[i, k] * sets.series[j, k] if k > 0 else 0.0
@@ -117,17 +116,13 @@ def _log_cell_mass(rho, i, j, cell, sum_of_terms, size, sets):
         return math.log(sum_of_terms)
     if sets.series.shape[1] > 0:
         return -math.inf
-    if cell == 0:
-        return _log_product_mass(rho, i, j, sets.shown, sets.shown)
-    if cell == 1:
-        return _log_product_mass(rho, i, j, sets.shown, sets.gone)
-    if cell == 2:
-        return _log_product_mass(rho, i, j, sets.gone, sets.shown)
-    return _log_product_mass(rho, i, j, sets.gone, sets.gone)
+    left = sets.shown if cell < 2 else sets.gone
+    right = sets.shown if cell % 2 == 0 else sets.gone
+    return _log_product_mass(rho, i, j, left, right)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def objective(rho, k, sums, cells, sets, with_slopes):
+def objective(rho, k, sums, cells, sets):
     """f(ρ), f'(ρ), f''(ρ) of pair k."""
     n, suv, total = sums.n[k], sums.suv[k], sums.suu[k] + sums.svv[k]
     v = 1.0 - rho * rho
@@ -139,7 +134,7 @@ def objective(rho, k, sums, cells, sets, with_slopes):
     mass = np.empty(4)
     for g in range(cells.start[k], cells.start[k + 1]):
         i, j = cells.left[g], cells.right[g]
-        value, slope, curve = _mass_excess(rho, i, j, sets, with_slopes)
+        value, slope, curve = _mass_excess(rho, i, j, sets)
         mass[0], mass[1] = sets.p[i] * sets.p[j], sets.p[i] * sets.q[j]
         mass[2], mass[3] = sets.q[i] * sets.p[j], sets.q[i] * sets.q[j]
         for c in range(4):
@@ -162,7 +157,7 @@ def objective(rho, k, sums, cells, sets, with_slopes):
 def _polish(rho, low, high, k, sums, cells, sets):
     # A root of f' between low and high, by Newton's method kept inside a shrinking bracket.
     for _ in range(100):
-        _, df, ddf = objective(rho, k, sums, cells, sets, True)
+        _, df, ddf = objective(rho, k, sums, cells, sets)
         if df < 0.0:
             low = rho
         else:
@@ -185,7 +180,7 @@ def solve_correlations(sums, cells, sets):
     for k in range(pairs):
         best, lowest = FIRST_SCANNED, math.inf
         for s in range(FIRST_SCANNED, SCAN_Z.size - FIRST_SCANNED):
-            f, _, _ = objective(math.tanh(SCAN_Z[s]), k, sums, cells, sets, False)
+            f, _, _ = objective(math.tanh(SCAN_Z[s]), k, sums, cells, sets)
             if f < lowest:
                 best, lowest = s, f
         # On towards the edge only while the objective falls: masses there are costly.
@@ -193,7 +188,7 @@ def solve_correlations(sums, cells, sets):
         while (best <= FIRST_SCANNED or best >= SCAN_Z.size - 1 - FIRST_SCANNED) and (
             0 <= best + outwards < SCAN_Z.size
         ):
-            f, _, _ = objective(math.tanh(SCAN_Z[best + outwards]), k, sums, cells, sets, False)
+            f, _, _ = objective(math.tanh(SCAN_Z[best + outwards]), k, sums, cells, sets)
             if not f < lowest:
                 break
             best, lowest = best + outwards, f

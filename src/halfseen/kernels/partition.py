@@ -54,15 +54,19 @@ class PlaneTerms(NamedTuple):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _blend(total, log_total, part, log_part):
-    # Mixture of two sets of moments with masses exp(log_total) and exp(log_part), in place.
+    # Mixture of two sets of moments, as flat arrays, with masses exp(log_total) and exp(log_part), in
+    # place. Loops: assigning whole arrays brings in the text of a broadcasting error, which takes two
+    # seconds to compile.
     if log_part == -math.inf:
         return log_total
     if log_total == -math.inf:
-        total[...] = part
+        for k in range(total.size):
+            total[k] = part[k]
         return log_part
     high = max(log_total, log_part)
     a, b = math.exp(log_total - high), math.exp(log_part - high)
-    total[...] = (a * total + b * part) / (a + b)
+    for k in range(total.size):
+        total[k] = (a * total[k] + b * part[k]) / (a + b)
     return high + math.log(a + b)
 
 
@@ -164,6 +168,7 @@ def plane_partition(theta, terms, problems):
     batch = theta.shape[0]
     f, g, H = np.zeros(batch), np.zeros((batch, 5)), np.zeros((batch, 5, 5))
     m, part = np.zeros((5, 5)), np.zeros((5, 5))
+    flat_m, flat_part = m.ravel(), part.ravel()
     mu, sigma = np.empty(2), np.empty(2)
     for b in range(batch):
         t11, t12, t22 = theta[b, 2], theta[b, 3], theta[b, 4]
@@ -187,14 +192,14 @@ def plane_partition(theta, terms, problems):
                 log_part = base + rectangle_moments(
                     mu, sigma, rho, terms.lower[k], terms.upper[k], part
                 )
-                log_z = _blend(m, log_z, part, log_part)
+                log_z = _blend(flat_m, log_z, flat_part, log_part)
             xs = slice(terms.x_start[t], terms.x_start[t + 1])
             ys = slice(terms.y_start[t], terms.y_start[t + 1])
             if xs.stop > xs.start:
                 log_part = _tensor_moments(
                     theta[b], terms.x[xs], terms.x_weight[xs], terms.y[ys], terms.y_weight[ys], part
                 )
-                log_z = _blend(m, log_z, part, log_part)
+                log_z = _blend(flat_m, log_z, flat_part, log_part)
             _add_plane_term(terms.weight[t], log_z, m, b, f, g, H)
     return f, g, H
 

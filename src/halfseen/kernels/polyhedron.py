@@ -83,6 +83,13 @@ def _step_directions(A, q, active, n, r, direction):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _copy(point, u):
+    # As a loop: the text of the error that u[:] = point may raise takes two seconds to compile.
+    for j in range(u.size):
+        u[j] = point[j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def project_polyhedron(point, A, c, u):
     """Write the nearest point of {A u <= c} to ``point`` into u; False if the set is empty.
 
@@ -90,7 +97,7 @@ def project_polyhedron(point, A, c, u):
     their multipliers as they are violated, and leave when a multiplier would turn negative.
     """
     m, k = A.shape
-    u[:] = point
+    _copy(point, u)
     # Most often one half-space is enough: nothing nearer can lie in all of them.
     q, violation = most_violated(u, A, c)
     if q < 0:
@@ -102,7 +109,7 @@ def project_polyhedron(point, A, c, u):
         u[j] -= violation / norm * A[q, j]
     if most_violated(u, A, c)[0] < 0:
         return True
-    u[:] = point
+    _copy(point, u)
     active = np.empty(k + 1, dtype=np.int64)
     multiplier = np.zeros(k + 1)
     r, direction = np.empty(k + 1), np.empty(k)
@@ -198,7 +205,7 @@ def langevin_chain(u, mean, A, c, radius, eta, drift, noise):
             moved[j] = u[j] - drift * eta * (u[j] - mean[j]) + root * noise[t, j]
             outside += (moved[j] - mean[j]) ** 2
         if outside <= radius * radius and most_violated(moved, A, c)[0] < 0:
-            u[:] = moved
+            _copy(moved, u)
         else:
             project(moved, A, c, mean, radius, u)
 

@@ -158,8 +158,8 @@ def _two_bound(m, L, sets, T, c, stages, cells):
     for q in range(max(1, below.size)):
         if below.size > 0:
             # The piece of the second cell as two more lines: l <= m₁ + L₁₀ z + L₁₁ e <= u.
-            lines[-2] = -L[1, 0], -L[1, 1], m[1] - below[q]
-            lines[-1] = L[1, 0], L[1, 1], above[q] - m[1]
+            _set_line(lines, len(lines) - 2, -L[1, 0], -L[1, 1], m[1] - below[q])
+            _set_line(lines, len(lines) - 1, L[1, 0], L[1, 1], above[q] - m[1])
         for k in range(node.size):
             z = (node[k] - m[0]) / L[0, 0]
             if weight[k] > 0.0 and low0 < z < high0:
@@ -173,6 +173,14 @@ def _two_bound(m, L, sets, T, c, stages, cells):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _set_line(lines, k, a, b, h):
+    # One by one: assigning a tuple takes two seconds to compile.
+    lines[k, 0] = a
+    lines[k, 1] = b
+    lines[k, 2] = h
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _lines(T, c, stages):
     # Inequalities a z + b e <= h that involve the second coordinate: rows (a, b, h), and room for two.
     count = 0
@@ -183,7 +191,7 @@ def _lines(T, c, stages):
     k = 0
     for i in range(c.size):
         if stages[i] == 1:
-            out[k] = T[i, 0], T[i, 1], c[i]
+            _set_line(out, k, T[i, 0], T[i, 1], c[i])
             k += 1
     return out
 
@@ -319,11 +327,11 @@ def row_log_mass(m, C, sets, A, c, boxed, cells, points, shifts):
     bound = not none and not boxed and h > 2
     if bound:
         # A L = (lower trapezoid)·Qᵀ, and Qᵀε is as standard normal as ε.
-        T = np.ascontiguousarray(np.linalg.qr(T.T)[1].T)
-        if T.shape[1] < h:
-            padded = np.zeros((T.shape[0], h))
-            padded[:, : T.shape[1]] = T
-            T = padded
+        R = np.linalg.qr(T.T)[1]
+        T = np.zeros((R.shape[1], h))
+        for i in range(R.shape[1]):
+            for k in range(R.shape[0]):
+                T[i, k] = R[k, i]
     # Inequalities in which no hidden cell takes part are settled nowhere: ``check`` has judged them.
     stages = _last_used(T)
     if h == 1:
@@ -374,15 +382,15 @@ def block_log_likelihood(Y, index, mean, P, log_det, cells, free, points, shifts
             C = 0.5 * (C + C.T)
             m = -C @ pull
             log_k = np.linalg.slogdet(K)[1]
-            sets, boxed = np.empty(h, dtype=np.int64), False
+            sets, walls = np.empty(h, dtype=np.int64), 0
             for a in range(h):
                 z[hidden[a]] = m[a]
                 sets[a] = index[r, hidden[a]]
-                boxed = boxed or not free[sets[a]]
+                walls += not free[sets[a]]
             used = 0
             for i in range(cells.b.size):
                 used += cells.sign[r, i] != 0
-            if boxed or used > 0:
+            if walls > 0 or used > 0:
                 A, c = np.empty((used, h)), np.empty(used)
                 k = 0
                 for i in range(cells.b.size):
@@ -396,7 +404,7 @@ def block_log_likelihood(Y, index, mean, P, log_det, cells, free, points, shifts
                         k += 1
                 for a in range(h):
                     m[a] += mean[hidden[a]]
-                mass, spread = row_log_mass(m, C, sets, A, c, boxed, cells, points, shifts[r])
+                mass, spread = row_log_mass(m, C, sets, A, c, walls > 0, cells, points, shifts[r])
         square = 0.0
         for j in range(d):
             inner = 0.0

@@ -25,6 +25,12 @@ Integers = NDArray[np.intp]
 SEEN = -1
 
 
+def _lay_out_by_row(owner: object, name: str) -> None:
+    # Of tables that lie column by column the arrays would do so too, and every kernel that reads them
+    # would be compiled a second time.
+    object.__setattr__(owner, name, np.ascontiguousarray(getattr(owner, name)))
+
+
 class Scan(NamedTuple):
     """Where to look for the pieces of sets that are known as functions, for each column.
 
@@ -77,6 +83,9 @@ class Inequalities:
     b: Floats
     sign: NDArray[np.int8]
     owner: Integers
+
+    def __post_init__(self) -> None:
+        _lay_out_by_row(self, "sign")
 
     def slack(self, Y: Floats) -> Floats:
         """How far inside each inequality complete rows are; negative outside.
@@ -140,6 +149,9 @@ class Holes:
     set_column: Integers
     inequalities: Inequalities | None = None
 
+    def __post_init__(self) -> None:
+        _lay_out_by_row(self, "index")
+
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns of the table."""
@@ -164,7 +176,7 @@ class Holes:
         bound = self.inequalities
         if bound is not None:
             bound = replace(bound, sign=bound.sign[rows])
-        return replace(self, index=np.ascontiguousarray(self.index[rows]), inequalities=bound)
+        return replace(self, index=self.index[rows], inequalities=bound)
 
     def standardised(self, centre: Floats, scale: Floats) -> Holes:
         """Return the same holes in units ``(y - centre) / scale`` of each column."""

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.data.row_blocks import sweep_rows
+from halfseen.kernels.scores import fill_scores
 from halfseen.missingness.holes import Holes
 from halfseen.seeds import Purpose, keyed_generator
 from halfseen.solvers.correlations import Spread
@@ -87,7 +88,7 @@ class Information:
 
     def variances(self) -> Floats:
         """Variances of the estimates of (μ, Σ_ij for i >= j)."""
-        return np.einsum("ij,jk,ik->i", self.basis, self.covariance, self.basis)
+        return np.einsum("ij,ij->i", self.basis @ self.covariance, self.basis)
 
 
 def complete_information(P: Floats) -> Floats:
@@ -128,9 +129,8 @@ def row_scores(R: Floats, P: Floats, basis: Floats | None) -> Floats:
     d = len(P)
     if basis is not None and not basis[d:].any():
         return R @ basis[:d]
-    i, j = np.tril_indices(d)
-    c = np.where(i == j, 0.5, 1.0)
-    scores = np.hstack([R, c * (R[:, i] * R[:, j] - P[i, j])])
+    scores = np.empty((len(R), d + d * (d + 1) // 2))
+    fill_scores(R, P, scores)
     return scores if basis is None else scores @ basis
 
 

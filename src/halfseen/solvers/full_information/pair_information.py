@@ -38,6 +38,8 @@ BLOCK_ROWS = 16
 BLOCKS_PER_ITEM = 4
 # Statistics of a pair: (x, y, x², xy, y²), by their powers.
 POWERS = ((1, 0), (0, 1), (2, 0), (1, 1), (0, 2))
+# Powers of the products of two statistics; those with x and y exchanged are their transposes.
+PRODUCTS = ((1, 1), (2, 0), (2, 1), (2, 2), (3, 0), (3, 1), (4, 0))
 
 
 @dataclass(frozen=True)
@@ -134,36 +136,43 @@ def _block_covariances(
 ) -> Floats:
     """Do so for a block, by a chain for each generator."""
     d = mean.size
-    out = np.zeros((5, 5, d, d))
-    sums = []
+    total = dict.fromkeys(PRODUCTS, np.zeros(()))
+    averages = []
     for rng in generators:
         part = Y.copy()
-        one, two = np.zeros((len(part), d)), np.zeros((len(part), d, d))
-        for k in range(FORGET + AVERAGE):
+        drawn = np.empty((len(part), AVERAGE, d))
+        for k in range(-FORGET, AVERAGE):
             Z = part - mean
             draws = Draws.make(block, rng, factor)
             sweep_block(part, Z, Z.copy(), np.zeros(d), block, mean, P, draws, bool(k % 2))
-            if k < FORGET:
-                continue
-            Z /= scale
-            one += Z
-            two += Z[:, :, None] * Z[:, None, :]
-            powers = [np.ones_like(Z), Z, Z**2, Z**3, Z**4]
-            for a, (p, q) in enumerate(POWERS):
-                for b, (r, s) in enumerate(POWERS[: a + 1]):
-                    out[a, b] += powers[p + r].T @ powers[q + s]
-        sums.append(_statistics(one / AVERAGE, two / AVERAGE))
-    out /= 2 * AVERAGE
-    for a in range(5):
-        for b in range(a + 1):
-            cross = (sums[0][a] * sums[1][b] + sums[1][a] * sums[0][b]).sum(axis=0)
-            out[a, b] -= 0.5 * cross
-            out[b, a] = out[a, b]
+            if k >= 0:
+                np.divide(Z, scale, out=drawn[:, k])
+        averages.append(_statistics(drawn))
+        for key, product in _power_products(drawn.reshape(-1, d)).items():
+            total[key] = total[key] + product
+    out = np.empty((5, 5, d, d))
+    for a, (p, q) in enumerate(POWERS):
+        for b, (r, s) in enumerate(POWERS[: a + 1]):
+            high, low = max(p + r, q + s), min(p + r, q + s)
+            whole = total[high, low] if p + r >= q + s else total[high, low].T
+            # Of both orders of the chains.
+            cross = np.einsum("rij,rij->ij", averages[0][a], averages[1][b])
+            cross += np.einsum("rij,rij->ij", averages[1][a], averages[0][b])
+            out[a, b] = out[b, a] = whole / (2 * AVERAGE) - 0.5 * cross
     return out
 
 
-def _statistics(one: Floats, two: Floats) -> list[Floats]:
-    """Averages of (x, y, x², xy, y²) for each row and pair."""
+def _power_products(z: Floats) -> dict[tuple[int, int], Floats]:
+    """Add up z_i^p z_j^q over rows, by (p, q), as arrays of shape (d, d)."""
+    square = z * z
+    powers = [np.ones_like(z), z, square, square * z, square * square]
+    return {(p, q): powers[p].T @ powers[q] for p, q in PRODUCTS}
+
+
+def _statistics(drawn: Floats) -> list[Floats]:
+    """Averages of (x, y, x², xy, y²) for each row and pair, over draws of shape (rows, draws, d)."""
+    one = drawn.mean(axis=1)
+    two = np.swapaxes(drawn, 1, 2) @ drawn / drawn.shape[1]
     diagonal = np.einsum("rii->ri", two)
     shape = two.shape
     return [
