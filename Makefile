@@ -21,8 +21,9 @@ lint: $(VENV)/test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# All of them, or BENCH=task; QUICK=1 for a short version. Tools in R take part where Rscript is installed.
 bench: $(VENV)/bench
-	$(BIN)/python -m benchmarks $(BENCH)
+	$(BIN)/python -m benchmarks $(BENCH) $(if $(QUICK),--quick)
 
 docs: $(VENV)/docs
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html

@@ -1,0 +1,1 @@
+"""halfseen against everyone else: the same tables, each tool in a process of its own."""

@@ -1,0 +1,160 @@
+"""Give every task to every tool that can do it, and judge what comes back."""
+
+from __future__ import annotations
+
+import os
+import queue
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.comparison.judge import Verdict, judge
+from benchmarks.comparison.problems import Problem, Size, problems
+from benchmarks.comparison.processes import Outcome, Tool, run, tools
+from benchmarks.limits import Limit, cramer_rao
+from benchmarks.registry import Row
+
+# Seconds that a tool has for all tables of a task at one size.
+CAP, QUICK_CAP = 120.0, 12.0
+# Quick runs: sizes up to this many columns and rows, and this many tables.
+QUICK = Size(d=10, n=5000, tables=2)
+# auto may be this far above the lowest error, and the most accurate peer has to be this much slower.
+NEAR, FASTER, FROM_COLUMNS = 1.03, 20.0, 10
+
+Say = Callable[[str], None]
+
+
+@dataclass
+class Compared:
+    """One task at all of its sizes."""
+
+    title: str
+    sizes: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+    versions: dict[str, str] = field(default_factory=dict)
+    busy: float = 0.0
+
+
+def names() -> list[str]:
+    """List the tasks."""
+    return list(dict.fromkeys(problem.name for problem in problems()))
+
+
+def compare(chosen: list[str], quick: bool, say: Say) -> dict[str, Compared]:
+    """Run the chosen tasks, two tools at a time on two cores, and judge the answers."""
+    wanted = [problem for problem in problems() if problem.name in chosen]
+    if quick:
+        wanted = [small for problem in wanted if (small := _small(problem))]
+    with tempfile.TemporaryDirectory() as scratch:
+        folders = {}
+        for number, problem in enumerate(wanted):
+            folders[number] = Path(scratch, str(number))
+            problem.write(folders[number])
+        outcomes = _run_all(wanted, folders, QUICK_CAP if quick else CAP, say)
+    found: dict[str, Compared] = {}
+    for number, problem in enumerate(wanted):
+        task = found.setdefault(problem.name, Compared(problem.title))
+        told = {tool: outcome for (n, tool), outcome in outcomes.items() if n == number}
+        _add(task, problem, told, cramer_rao(problem))
+    return found
+
+
+def _small(problem: Problem) -> Problem | None:
+    """Return the quick version of a problem, if it has one."""
+    size = problem.size
+    if size.d > QUICK.d or size.n > QUICK.n:
+        return None
+    return replace(problem, size=replace(size, tables=min(size.tables, QUICK.tables)))
+
+
+def _run_all(
+    wanted: list[Problem], folders: dict[int, Path], cap: float, say: Say
+) -> dict[tuple[int, Tool], Outcome]:
+    """Run every tool on everything it can do, as many tools at a time as there are cores."""
+    cores: queue.SimpleQueue[int] = queue.SimpleQueue()
+    for core in sorted(getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))(0)):
+        cores.put(core)
+
+    def run_tool(tool: Tool) -> dict[tuple[int, Tool], Outcome]:
+        core = cores.get()
+        try:
+            return {(n, tool): told for n, told in _in_turn(tool, wanted, folders, cap, core, say)}
+        finally:
+            cores.put(core)
+
+    # Peers take longest: with them first, no core is idle for long at the end.
+    longest_first = sorted(tools(), key=lambda tool: tool.group != "peer")
+    with ThreadPoolExecutor(cores.qsize()) as pool:
+        return {
+            key: told for found in pool.map(run_tool, longest_first) for key, told in found.items()
+        }
+
+
+def _in_turn(
+    tool: Tool, wanted: list[Problem], folders: dict[int, Path], cap: float, core: int, say: Say
+) -> Iterator[tuple[int, Outcome]]:
+    """Run a tool on its problems, small ones first, and not on those beyond what it could not do."""
+    lacks = tool.lacks()
+    beyond: list[tuple[Problem, str | None]] = []
+    by_size = sorted(enumerate(wanted), key=lambda pair: (pair[1].size.d, pair[1].size.n))
+    for number, problem in by_size:
+        if not tool.takes(problem.kind, problem.numbers):
+            continue
+        harder = (reason for small, reason in beyond if _at_least(problem, small))
+        reason = lacks or next(harder, None)
+        outcome = Outcome(trouble=reason) if reason else run(tool, folders[number], cap, core)
+        size = f"d = {problem.size.d}, n = {problem.size.n}"
+        if not outcome.answers and not reason:
+            beyond.append((problem, f"not started: {outcome.trouble} in `{problem.name}`, {size}"))
+        state = outcome.trouble or f"{outcome.seconds:.1f} s"
+        say(f"  {problem.name}, {size}: {tool.title}: {state}")
+        yield number, outcome
+
+
+def _at_least(problem: Problem, small: Problem) -> bool:
+    """Tell whether a problem is of the same kind as another, and no smaller."""
+    a, b = problem.size, small.size
+    return problem.kind == small.kind and a.d >= b.d and a.n >= b.n
+
+
+def _add(task: Compared, problem: Problem, told: dict[Tool, Outcome], limit: Limit) -> None:
+    """Judge the answers to one problem."""
+    auto = next((outcome for tool, outcome in told.items() if tool.name == "auto"), None)
+    verdicts = [judge(tool, outcome, problem.truth, limit, auto) for tool, outcome in told.items()]
+    task.sizes.append({**vars(problem.size), "tools": [verdict.kept() for verdict in verdicts]})
+    task.rows += _targets(problem, verdicts)
+    task.busy += sum(outcome.seconds for outcome in told.values())
+    for outcome in told.values():
+        task.versions.update(outcome.versions)
+
+
+def _targets(problem: Problem, verdicts: list[Verdict]) -> Iterator[Row]:
+    """Yield what was promised of auto: nobody is sharper, and no sharp peer nearly as fast."""
+    where = f"d = {problem.size.d}, n = {problem.size.n}"
+    others = [v for v in verdicts if v.tool != "auto" and v.uses == "the data" and v.covariance]
+    peers = [verdict for verdict in others if verdict.group == "peer"]
+    if not others or not problem.kind.startswith("limits"):
+        return
+    best = min(others, key=lambda verdict: verdict.covariance or 0.0)
+    ratio = (best.auto_covariance or float("inf")) / (best.covariance or 1.0)
+    yield Row(
+        f"{where}: covariance error of auto / the lowest of the others ({best.title})",
+        f"{ratio:.3f}",
+        f"at most {NEAR}",
+        ratio <= NEAR,
+    )
+    if not peers:
+        yield Row(f"{where}: peers that model the limits and answered in time", "0", "")
+        return
+    best = min(peers, key=lambda verdict: verdict.covariance or 0.0)
+    faster = (best.seconds or 0.0) / (best.auto_seconds or float("inf"))
+    due = problem.size.d >= FROM_COLUMNS
+    yield Row(
+        f"{where}: time of the most accurate peer ({best.title}) / auto",
+        f"{faster:.0f}" if faster >= 10 else f"{faster:.1f}",
+        f"at least {FASTER:.0f}" if due else "",
+        faster >= FASTER if due else None,
+    )

@@ -1,0 +1,140 @@
+"""The tables of the comparison, and the page of the documentation that shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from benchmarks.comparison.compare import CAP
+from benchmarks.comparison.problems import problems
+from benchmarks.comparison.processes import tools
+
+HEAD = ("tool", "mean", "covariance", "its entries", "coverage", "time", "memory", "")
+NOTHING = "–"
+
+
+def comparison(found: dict[str, Any], level: int = 3) -> list[str]:
+    """Return the lines of one task: a table for each of its sizes."""
+    lines = [_sentence(found["title"])]
+    for size in found["sizes"]:
+        many = f"{size['tables']} tables" if size["tables"] > 1 else "one table"
+        lines += ["", f"{'#' * level} d = {size['d']}, n = {thousands(size['n'])}, {many}", ""]
+        lines += [_line(HEAD), _line(["---"] * len(HEAD))]
+        lines += [_line(cells(tool, size["tables"])) for tool in size["tools"]]
+    versions = ", ".join(f"{name} {number}" for name, number in sorted(found["versions"].items()))
+    return [*lines, "", f"Versions: {versions}."]
+
+
+def cells(tool: dict[str, Any], tables: int) -> list[str]:
+    """Return the cells of one tool: its own figures for auto, multiples of auto's for the others."""
+    title = tool["title"]
+    if "chosen" in tool and tool["tool"] == "auto":
+        title = f"**{title}** ({tool['chosen']})"
+    if not tool["tables"]:
+        return [title, *[NOTHING] * (len(HEAD) - 2), tool.get("trouble", "")]
+    entries = multiple(tool.get("entries"))
+    if "entries" not in tool and "variances" in tool:
+        entries = f"{multiple(tool['variances'])} (variances)"
+    coverage = [f"{tool[k]:.2f}" for k in ("mean_coverage", "covariance_coverage") if k in tool]
+    return [
+        title,
+        multiple(tool.get("mean")),
+        multiple(tool.get("covariance")),
+        entries,
+        ", ".join(coverage) or NOTHING,
+        _cost(tool, "seconds", lambda seconds: f"{seconds:.2g} s"),
+        _cost(tool, "peak", lambda peak: f"{peak / 1e6:.0f} MB"),
+        _remark(tool, tables),
+    ]
+
+
+def multiple(value: float | None) -> str:
+    """Write a ratio with three digits or two decimals."""
+    if value is None:
+        return NOTHING
+    return f"{value:.2f}" if value < 9.995 else f"{value:.1f}" if value < 99.95 else f"{value:.0f}"
+
+
+def thousands(n: int) -> str:
+    """Write 10000 as 10 000."""
+    return f"{n:,}".replace(",", " ")
+
+
+def _cost(tool: dict[str, Any], what: str, plain: Any) -> str:
+    """Return what auto took, and for the others how many times that."""
+    if what not in tool:
+        return NOTHING
+    if tool["tool"] == "auto" or not tool.get(f"auto_{what}"):
+        return plain(tool[what])
+    ratio = tool[what] / tool[f"auto_{what}"]
+    return f"× {multiple(ratio)}" if ratio >= 0.01 else "× < 0.01"
+
+
+def _remark(tool: dict[str, Any], tables: int) -> str:
+    """Say what a reader has to know of a figure."""
+    said = []
+    if tool["uses"] != "the data":
+        said.append(f"is told {tool['uses']}")
+    if tool["tables"] < tables:
+        said.append(f"{tool['tables']} of {tables} tables, then {tool['trouble']}")
+    return "; ".join(said)
+
+
+def _line(parts: Iterable[str]) -> str:
+    escaped = (part.replace("|", "\\|").replace("<", "&lt;") for part in parts)
+    return f"| {' | '.join(escaped)} |"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def comparison_page(kept: dict[str, dict[str, Any]]) -> str:
+    """Return the page of the documentation."""
+    names = list(dict.fromkeys(problem.name for problem in problems()))
+    there = {name: kept[name] for name in names if name in kept}
+    lines = [_INTRODUCTION.format(cap=f"{CAP:.0f}").rstrip(), "", "## The tools", ""]
+    lines += ["| tool | how it was set up |", "|---|---|"]
+    lines += [f"| {tool.title} | {tool.setup.replace('|', chr(92) + '|')} |" for tool in tools()]
+    for name, found in there.items():
+        lines += ["", f"## {_sentence(found['title']).rstrip('.')}", ""]
+        lines += [f"Task `{name}`, {found['date']}, {found['machine']}."]
+        lines += comparison(found)[1:]
+        lines += (
+            ["", "| promised of auto | measured | target | |", "|---|---|---|---|"]
+            if found["rows"]
+            else []
+        )
+        lines += [_line(row) for row in found["rows"]]
+    return "\n".join(lines) + "\n"
+
+
+_INTRODUCTION = """\
+<!-- Made by `make bench`; edit benchmarks/comparison/pages.py instead. -->
+
+# Measured against everyone else
+
+The same tables, given to every tool that can do something with them: each in a process of its own,
+held to one core, with {cap} seconds for all tables of a task at one size. `make bench
+BENCH=comparison` repeats it, `make bench BENCH=left` one task. Tables are drawn with fixed seeds from
+a Gaussian that is known, so that errors can be told. Tools in R take part where `Rscript` and their
+packages are installed.
+
+How to read the tables:
+
+- **mean, covariance**: the error over what the Cramér–Rao limit allows an unbiased estimate from such
+  a table: 1.00 is as good as it gets, up to chance. Distances are the paper's, which do not depend on
+  units: Mahalanobis for the mean, and the Frobenius norm of $\\Sigma^{{-1/2}}(\\hat\\Sigma - \\Sigma)
+  \\Sigma^{{-1/2}}$; root mean squares over the tables.
+- **its entries**: root mean square of the errors of single variances and covariances, each over its own
+  limit. All columns have a common factor here, whose error is in every entry, so that one or two tables
+  say little about this one: complete data have it at 0.7 in one table and at 1.0 in another.
+- **coverage**: the share of 95 % intervals that hold the truth, for means, then for covariances.
+- **time, memory**: seconds for one table (the median), without starting the program and reading the
+  table, and the peak of the whole process, both as multiples of `auto`. What `auto` compiles on its
+  first day is kept on disk and not counted ([Cold start](performance.md#cold-start)); what other
+  tools compile at each start is.
+- A tool that has no answer to a task is not started on larger tables of the same kind. One that fails
+  is shown with its last words. Where a tool answered only some tables in time, it is compared with
+  `auto` on those.
+"""

@@ -1,0 +1,106 @@
+"""Small tasks as ratios, which the tests measure again: nobody makes a method worse unnoticed.
+
+Errors are multiples of the Cramér–Rao limit, and the same to the last digits on every machine; times are
+processor seconds over those of a yardstick in the same run. What was recorded may grow by a margin.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from benchmarks.comparison.judge import measures
+from benchmarks.comparison.problems import Problem, Size, task_of
+from benchmarks.comparison.programs.harness import Table
+from benchmarks.comparison.programs.ours import estimate
+from benchmarks.limits import cramer_rao
+from benchmarks.registry import Row, task
+
+# Errors differ between machines by what another BLAS rounds differently, and chains drift apart from
+# that: by less than a tenth of a standard error, as the stopping rule has it.
+ERROR_MARGIN = 1.1
+# Caches, processors and neighbours move a ratio of times by less than this.
+TIME_MARGIN = 3.0
+# The task, its size, and the methods that are looked at.
+SMALL = (
+    ("left", Size(d=3, n=1000, tables=3), ("auto", "pairwise", "truncation")),
+    ("both", Size(d=4, n=1000, tables=2), ("auto",)),
+    ("by_row", Size(d=5, n=1000, tables=2), ("auto",)),
+    ("strong", Size(d=5, n=1000, tables=2), ("auto",)),
+    ("winner", Size(d=5, n=2000, tables=2), ("auto",)),
+    ("box", Size(d=3, n=1000, tables=1), ("auto",)),
+)
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A figure that may grow by a margin."""
+
+    what: str
+    margin: float
+    measure: Callable[[], float]
+
+
+def ratios() -> Iterator[Ratio]:
+    """List what is guarded."""
+    for name, size, methods in SMALL:
+        for method in methods:
+            where = f"{name}, d = {size.d}, n = {size.n}, {method}"
+            for what in ("mean", "covariance"):
+                measure = partial(error, name, size, method, what)
+                yield Ratio(f"{where}: {what} error / Cramér–Rao limit", ERROR_MARGIN, measure)
+    for method, size in (("auto", Size(10, 2000, 1)), ("pairwise", Size(30, 20_000, 1))):
+        where = f"left, d = {size.d}, n = {size.n}, {method}"
+        measure = partial(relative_time, "left", size, method)
+        yield Ratio(f"{where}: processor time / a million ndtri(ndtr(x))", TIME_MARGIN, measure)
+
+
+def error(name: str, size: Size, method: str, what: str) -> float:
+    """Return the error of a method on the tables of a task."""
+    return _errors(name, size, method)[what]
+
+
+@cache
+def _errors(name: str, size: Size, method: str) -> dict[str, float]:
+    problem = task_of(name, size)
+    with tempfile.TemporaryDirectory() as folder:
+        answers = [estimate(table, {"method": method}) for table in tables(problem, folder)]
+    return measures([vars(answer) for answer in answers], problem.truth, cramer_rao(problem))
+
+
+def tables(problem: Problem, folder: str) -> list[Table]:
+    """Write the tables of a problem, as programs find them."""
+    problem.write(Path(folder))
+    return [Table.of(Path(folder), number) for number in range(problem.size.tables)]
+
+
+def relative_time(name: str, size: Size, method: str) -> float:
+    """Return processor seconds of a fit on one thread, over the yardstick's; the least of three each."""
+    x = np.random.default_rng(0).normal(size=1_000_000)
+    with tempfile.TemporaryDirectory() as folder:
+        (table,) = tables(task_of(name, size), folder)
+        fits = _least(lambda: estimate(table, {"method": method}))
+        return fits / _least(lambda: ndtri(ndtr(x)))
+
+
+def _least(work: Callable[[], object]) -> float:
+    work()
+    found = []
+    for _ in range(3):
+        start = time.process_time()
+        work()
+        found.append(time.process_time() - start)
+    return min(found)
+
+
+@task
+def guard(quick: bool) -> Iterator[Row]:
+    for ratio in ratios():
+        yield Row(ratio.what, f"{ratio.measure():.3f}", "")
