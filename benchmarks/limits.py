@@ -103,7 +103,8 @@ def _one_factor(problem: Problem, shares: list[tuple[float, float]], rng: Genera
     d, rho = problem.size.d, problem.numbers["correlation"]
     mean, variance, pair, *distances = np.sqrt(one_factor_limits(d, rho, shares, ROWS, rng))
     entries = np.where(np.eye(d, dtype=bool), variance, pair)
-    return Limit(np.full(d, mean), entries, *map(float, distances))
+    spread = problem.truth.standard_deviations
+    return Limit(mean * spread, entries * np.outer(spread, spread), *map(float, distances))
 
 
 # Any rule, by rejection.

@@ -1,10 +1,10 @@
 """The tasks: what is true, what hides values, and how large the tables are.
 
 Each file in ``tasks/`` is one task. Its ``kind`` says what hides values; the rest are the numbers of
-it. Where the kind is "limits", columns are natural logarithms of concentrations, with standard
-deviation 1 and one correlation for all pairs; means differ. Limits lie at the given shares of each
-column: the task is the same for every column, from which the Cramér–Rao limits of a hundred columns
-are computed.
+it. Where the kind is "limits", columns are natural logarithms of concentrations, with different means
+and standard deviations, and one correlation for all pairs. Limits lie at the given shares of each
+column: up to units the task is the same for every column, from which the Cramér–Rao limits of a
+hundred columns are computed.
 """
 
 from __future__ import annotations
@@ -27,6 +27,10 @@ from benchmarks.linear_threshold import problem as linear_threshold
 Floats = NDArray[np.float64]
 TASKS = Path(__file__).with_name("tasks")
 LEVEL = 0.95
+# Standard deviations of the logarithms of concentrations: from half a unit, a factor of 1.6 either
+# way, to two units, a factor of 7. What is put in for hidden values is right for one of them at best:
+# with 30 % hidden, half the limit near 1.1, the limit over √2 near 0.55.
+SPREADS = 0.5, 2.0
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,11 @@ class Kind:
 
 class Limits(Kind):
     """Values below or above limits; on which side is known."""
+
+    def truth(self, problem: Problem) -> hs.Gaussian:
+        """Return columns that differ in mean and spread."""
+        equal, spread = super().truth(problem), np.geomspace(*SPREADS, problem.size.d)
+        return hs.Gaussian(equal.mean, equal.covariance * np.outer(spread, spread))
 
     def known(self, problem: Problem) -> dict[str, Any]:
         """Return the limits of each column, or nothing where rows differ."""

@@ -250,11 +250,13 @@ def test_both_sides_are_mirrored(monkeypatch):
 def test_rows_with_limits_of_their_own_are_averaged(monkeypatch):
     """Of information, not of limits: and in the same draws, so exactly."""
     monkeypatch.setattr(limits, "ROWS", 2000)
-    comp = limits.cramer_rao(problem("limits by row", 4, n=1, below=[0.1, 0.6]))
+    task = problem("limits by row", 4, n=1, below=[0.1, 0.6])
+    comp, spread = limits.cramer_rao(task), task.truth.standard_deviations
     rng = np.random.default_rng(0)
     missing = [one_factor.missing_blocks(4, 0.5, below, 0.0, 1000, rng) for below in (0.1, 0.6)]
     ref = np.sqrt(one_factor.symmetric_limits((missing[0] + missing[1]) / 2.0, 4, 0.5))
-    found = [comp.mean[0], *comp.covariance[0, :2], comp.mahalanobis, comp.frobenius]
+    entries = comp.covariance[0, :2] / spread[0] / spread[:2]
+    found = [comp.mean[0] / spread[0], *entries, comp.mahalanobis, comp.frobenius]
     np.testing.assert_allclose(found, ref, rtol=1e-12)
 
 
