@@ -42,6 +42,8 @@ Floats = NDArray[np.float64]
 FEWEST_SWEEPS, MOST_SWEEPS, MOST_SCORES = 40, 400, 2**20
 # Share of them that two chains which start at the same rows are given to become independent.
 FORGET = 0.25
+# Of the sweeps averaged, one in so many is squared: that is most of the work, and neighbours are alike.
+THIN = 2
 # Rows whose scores are looked at, at most: the share of information that is missing is an average.
 MOST_ROWS = 2048
 # Parameters for which the whole matrix is computed; beyond, parameters of each pair of columns alone.
@@ -212,12 +214,14 @@ def _sampled_scores(
             R = sweep_block(part, Z, Z.copy(), np.zeros(len(P)), block, mean, P, draws, bool(k % 2))
             if k >= forget:
                 scores = score(R)
-                square += scores.T @ scores
                 total += scores
+                if (k - forget) % THIN == 0:
+                    square += scores.T @ scores
         sums.append(total)
     cross = sums[0].T @ sums[1]
     product = 0.5 * (cross + cross.T) / average**2
-    return square / (2 * average) - product, product
+    squared = len(range(0, average, THIN))
+    return square / (2 * squared) - product, product
 
 
 def information(

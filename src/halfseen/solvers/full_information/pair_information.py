@@ -23,14 +23,14 @@ from halfseen.solvers.full_information.completion import (
     slide_factor,
     sweep_block,
 )
-from halfseen.solvers.full_information.information import LARGEST_SHARE, spread_rows
+from halfseen.solvers.full_information.information import LARGEST_SHARE, MOST_ROWS, spread_rows
 from halfseen.solvers.full_information.rows import Rows
 
 Floats = NDArray[np.float64]
 
 # Sweeps in which two chains that start at the same rows become independent, and sweeps averaged.
 FORGET, AVERAGE = 10, 40
-# Products of cells looked at in all: rows times squared columns.
+# Products of cells looked at in all, at most: rows times squared columns. And no more rows than elsewhere.
 MOST_PRODUCTS = 2**24
 # Rows of a block, whose products of all pairs are held at once.
 BLOCK_ROWS = 16
@@ -66,7 +66,7 @@ class PairErrors:
 def pair_errors(rows: Rows, mean: Floats, covariance: Floats, seed: int) -> PairErrors:
     """Estimate the covariance of the estimates of each pair's parameters, in the units of the rows."""
     n, d = rows.overview.shape
-    chosen = spread_rows(n, max(BLOCK_ROWS, MOST_PRODUCTS // (d * d)))
+    chosen = spread_rows(n, max(BLOCK_ROWS, min(MOST_ROWS, MOST_PRODUCTS // (d * d))))
     scale = np.sqrt(np.diag(covariance))
     some = rows.take(chosen)
     hidden = _conditional_covariances(some, mean, covariance, scale, seed, rows.map)
