@@ -93,7 +93,12 @@ def comparison_page(kept: dict[str, dict[str, Any]]) -> str:
     """Return the page of the documentation."""
     names = list(dict.fromkeys(problem.name for problem in problems()))
     there = {name: kept[name] for name in names if name in kept}
-    lines = [_INTRODUCTION.format(cap=f"{CAP:.0f}").rstrip(), "", "## The tools", ""]
+    lines = [
+        _INTRODUCTION.format(cap=f"{CAP:.0f}", picture=_PICTURE).rstrip(),
+        "",
+        "## The tools",
+        "",
+    ]
     lines += ["| tool | how it was set up |", "|---|---|"]
     lines += [f"| {tool.title} | {tool.setup.replace('|', chr(92) + '|')} |" for tool in tools()]
     for name, found in there.items():
@@ -109,6 +114,11 @@ def comparison_page(kept: dict[str, dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+_PICTURE = (
+    "For three, ten and fifty columns, the error of the covariance against the time for one table. "
+    "halfseen is at the Cramér–Rao limit. Tools that model the limits are there too, and take longer "
+    "by factors that grow with the columns; tools that do not are fast and far off."
+)
 _INTRODUCTION = """\
 <!-- Made by `make bench`; edit benchmarks/comparison/pages.py instead. -->
 
@@ -118,7 +128,13 @@ The same tables, given to every tool that can do something with them: each in a 
 held to one core, with {cap} seconds for all tables of a task at one size. `make bench
 BENCH=comparison` repeats it, `make bench BENCH=left` one task. Tables are drawn with fixed seeds from
 a Gaussian that is known, so that errors can be told. Tools in R take part where `Rscript` and their
-packages are installed.
+packages are installed (on Debian: r-base-core and r-cran- with tmvtnorm, openmx, lava, mets,
+survival, mice and jsonlite).
+
+```{{image}} figures/comparison.png
+:alt: {picture}
+:align: center
+```
 
 How to read the tables:
 

@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 
 # Sweeps in which two chains that start at the same rows become independent, and sweeps averaged.
 FORGET, AVERAGE = 10, 40
-# Products of cells looked at in all, at most: rows times squared columns. And no more rows than elsewhere.
+# Products of cells looked at in all: rows times squared columns. And no more rows than elsewhere.
 MOST_PRODUCTS = 2**24
 # Rows of a block, whose products of all pairs are held at once.
 BLOCK_ROWS = 16

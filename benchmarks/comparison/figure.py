@@ -1,0 +1,97 @@
+"""Draw errors against time: ``python -m benchmarks.comparison.figure``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import results
+from benchmarks.figures import CARD, CHAIN, FOLDER, INK, NAIVE, OURS, QUIET, plt, save_on_card
+
+TASK, COLUMNS = "left", (3, 10, 50)
+# Who is drawn how: ours, those who model the limits, those who do not, the oracle.
+LOOKS = {"ours": (OURS, "o"), "peer": (CHAIN, "s"), "baseline": (NAIVE, "^"), "oracle": (INK, "D")}
+SHORT = {
+    "halfseen, auto": "auto",
+    "halfseen, pairwise": "pairwise",
+    "halfseen, truncation": "truncation",
+    "halfseen, truncation_psgd": "truncation_psgd",
+    "IterativeImputer (scikit-learn)": "IterativeImputer",
+    "NumPyro, NUTS": "NUTS",
+    "NumPyro, HMCGibbs": "HMCGibbs",
+}
+LEAST_SECONDS = 1e-4
+
+
+def comparison(path: Path) -> None:
+    """Draw the error of the covariance against seconds, for some numbers of columns."""
+    sizes = {size["d"]: size for size in results.read()[TASK]["sizes"]}
+    figure, panels = plt.subplots(
+        1, len(COLUMNS), figsize=(9.6, 4.1), sharex=True, sharey=True, layout="constrained"
+    )
+    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.1)
+    for axes, d in zip(panels, COLUMNS, strict=True):
+        _panel(axes, sizes[d])
+    panels[0].set_ylabel("error of the covariance / Cramér–Rao limit", fontsize=9, color=QUIET)
+    panels[1].set_xlabel("seconds for one table", fontsize=9, color=QUIET)
+    save_on_card(figure, path)
+
+
+def _panel(axes: Any, size: dict[str, Any]) -> None:
+    shown = [tool for tool in size["tools"] if "covariance" in tool]
+    axes.axhline(1.0, color=QUIET, linewidth=0.8, linestyle=(0, (4, 3)))
+    points = []
+    for tool in shown:
+        colour, marker = LOOKS[tool["group"]]
+        x, y = max(tool["seconds"], LEAST_SECONDS), tool["covariance"]
+        large = tool["tool"] == "auto"
+        axes.scatter(x, y, s=70 if large else 26, color=colour, marker=marker, zorder=3)
+        points.append((x, y, SHORT.get(tool["title"], tool["title"]), colour, large))
+    axes.set(xscale="log", yscale="log", facecolor="none")
+    axes.set(xlim=(LEAST_SECONDS / 2, 600.0), ylim=(0.65, 14.0))
+    axes.set_yticks([1, 2, 5, 10], ["1", "2", "5", "10"])
+    axes.set_yticks([], minor=True)
+    axes.set_xticks([1e-3, 1e-1, 1e1], ["1 ms", "0.1 s", "10 s"])
+    axes.set_xticks([], minor=True)
+    axes.tick_params(labelsize=8, colors=QUIET)
+    axes.spines[["top", "right"]].set_visible(False)
+    _label(axes, points)
+    title = f"{size['d']} columns, {size['n']:,} rows".replace(",", " ")
+    axes.set_title(title, fontsize=10, loc="left", color=INK)
+
+
+def _label(axes: Any, points: list[tuple[float, float, str, str, bool]]) -> None:
+    """Write each name beside its point, and above or below where it would run into another."""
+    taken: list[tuple[float, float, float, float]] = []
+    for x, y, name, colour, large in sorted(points, key=lambda point: not point[4]):
+        px, py = axes.transData.transform((x, y))
+        width, height = 4.6 * len(name), 11.0
+        for dx, dy in _places(width):
+            box = (px + dx, py + dy - height / 2, px + dx + width, py + dy + height / 2)
+            inside = axes.bbox.x0 - 4 <= box[0] and box[2] <= axes.bbox.x1 + 4
+            if inside and not any(_overlap(box, other) for other in taken):
+                break
+        taken.append(box)
+        axes.annotate(
+            name, (x, y), xytext=(dx, dy), textcoords="offset pixels", fontsize=7.5, va="center",
+            color=colour, weight="bold" if large else "normal",
+            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.4, "shrinkB": 3}
+            if abs(dy) > height else None,
+            bbox={"facecolor": CARD, "edgecolor": "none", "pad": 0.4, "alpha": 0.7},
+        )  # fmt: skip
+
+
+def _places(width: float) -> list[tuple[float, float]]:
+    """List where a name may stand next to its point, the best places first."""
+    rises = [0.0, *(sign * rise for rise in np.arange(11.0, 90.0, 11.0) for sign in (1.0, -1.0))]
+    return [(side, rise) for rise in rises for side in (7.0, -7.0 - width, -width / 2)]
+
+
+def _overlap(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+
+if __name__ == "__main__":
+    comparison(FOLDER / "comparison.png")
