@@ -304,3 +304,7 @@ if __name__ == "__main__":
     ellipses(FOLDER / "ellipses-narrow.png", stacked=True)
     decision(FOLDER / "decision.png")
     rejection_against_chains(FOLDER / "rejection.png")
+    # It shares what is defined above.
+    from benchmarks.comparison.figure import comparison
+
+    comparison(FOLDER / "comparison.png")

@@ -59,7 +59,7 @@ def efficiency(quick: bool) -> Iterator[Row]:
                 "at most 1.05",
                 bool(ratio[part].mean() <= 1.05),
             )
-        yield from coverage_rows(f"{share:.0%} left-censored", inside)
+        yield from coverage_rows(f"{share:.0%} left-censored", inside, quick)
         yield Row(
             f"{share:.0%} left-censored: sweeps from the pairwise start to the stopping rule, largest "
             f"of {repeats} (mean {np.mean(sweeps):.0f})",
@@ -81,12 +81,12 @@ def covered(fit: hs.Fit, truth: hs.Gaussian) -> tuple[np.ndarray, np.ndarray, np
     )
 
 
-def coverage_rows(title: str, inside: list) -> Iterator[Row]:
+def coverage_rows(title: str, inside: list, quick: bool) -> Iterator[Row]:
     for k, name in enumerate(("means", "variances", "correlations")):
         share = float(np.mean([found[k] for found in inside]))
-        # Two per cent; and, where there are few, four binomial standard errors.
+        # In a quick run, with few tables, four binomial standard errors.
         count = np.size([found[k] for found in inside])
-        reach = max(0.02, 4.0 * np.sqrt(0.95 * 0.05 / count))
+        reach = max(0.02, 4.0 * np.sqrt(0.95 * 0.05 / count)) if quick else 0.02
         yield Row(
             f"{title}: share of {name} inside their 95 % intervals, {len(inside)} tables",
             f"{share:.3f}",
@@ -102,7 +102,7 @@ def coverage_under_threshold(quick: bool) -> Iterator[Row]:
     for seed in range(5 if quick else 60):
         X = hs.simulate(truth, rule, N, seed)
         inside.append(covered(hs.fit(X, rule, random_state=seed), truth))
-    yield from coverage_rows("linear threshold, Σ unknown, d = 10, n = 2 000", inside)
+    yield from coverage_rows("linear threshold, Σ unknown, d = 10, n = 2 000", inside, quick)
 
 
 @task

@@ -1,4 +1,4 @@
-"""Draw errors against time: ``python -m benchmarks.comparison.figure``."""
+"""Draw errors against time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks import results
-from benchmarks.figures import CARD, CHAIN, FOLDER, INK, NAIVE, OURS, QUIET, plt, save_on_card
+from benchmarks.comparison.pages import thousands
+from benchmarks.figures import CARD, CHAIN, INK, NAIVE, OURS, QUIET, plt, save_on_card
 
 TASK, COLUMNS = "left", (3, 10, 50)
 # Who is drawn how: ours, those who model the limits, those who do not, the oracle.
@@ -23,6 +24,8 @@ SHORT = {
     "NumPyro, HMCGibbs": "HMCGibbs",
 }
 LEAST_SECONDS = 1e-4
+# Seconds, error, name, colour, and whether it is large.
+Point = tuple[float, float, str, str, bool]
 
 
 def comparison(path: Path) -> None:
@@ -32,14 +35,20 @@ def comparison(path: Path) -> None:
         1, len(COLUMNS), figsize=(9.6, 4.1), sharex=True, sharey=True, layout="constrained"
     )
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.1)
-    for axes, d in zip(panels, COLUMNS, strict=True):
-        _panel(axes, sizes[d])
+    shown = [_panel(axes, sizes[d]) for axes, d in zip(panels, COLUMNS, strict=True)]
     panels[0].set_ylabel("error of the covariance / Cramér–Rao limit", fontsize=9, color=QUIET)
     panels[1].set_xlabel("seconds for one table", fontsize=9, color=QUIET)
+    highest = max(y for points in shown for _, y, *_ in points)
+    panels[0].set_ylim(0.65, 1.5 * highest)
+    # Names are placed where the layout has put the panels.
+    figure.draw_without_rendering()
+    for axes, points in zip(panels, shown, strict=True):
+        _label(axes, points)
     save_on_card(figure, path)
 
 
-def _panel(axes: Any, size: dict[str, Any]) -> None:
+def _panel(axes: Any, size: dict[str, Any]) -> list[Point]:
+    """Draw the points of one size, and return them for their names."""
     shown = [tool for tool in size["tools"] if "covariance" in tool]
     axes.axhline(1.0, color=QUIET, linewidth=0.8, linestyle=(0, (4, 3)))
     points = []
@@ -50,19 +59,19 @@ def _panel(axes: Any, size: dict[str, Any]) -> None:
         axes.scatter(x, y, s=70 if large else 26, color=colour, marker=marker, zorder=3)
         points.append((x, y, SHORT.get(tool["title"], tool["title"]), colour, large))
     axes.set(xscale="log", yscale="log", facecolor="none")
-    axes.set(xlim=(LEAST_SECONDS / 2, 600.0), ylim=(0.65, 14.0))
+    axes.set_xlim(LEAST_SECONDS / 2, 600.0)
     axes.set_yticks([1, 2, 5, 10], ["1", "2", "5", "10"])
     axes.set_yticks([], minor=True)
     axes.set_xticks([1e-3, 1e-1, 1e1], ["1 ms", "0.1 s", "10 s"])
     axes.set_xticks([], minor=True)
     axes.tick_params(labelsize=8, colors=QUIET)
     axes.spines[["top", "right"]].set_visible(False)
-    _label(axes, points)
-    title = f"{size['d']} columns, {size['n']:,} rows".replace(",", " ")
+    title = f"{size['d']} columns, {thousands(size['n'])} rows"
     axes.set_title(title, fontsize=10, loc="left", color=INK)
+    return points
 
 
-def _label(axes: Any, points: list[tuple[float, float, str, str, bool]]) -> None:
+def _label(axes: Any, points: list[Point]) -> None:
     """Write each name beside its point, and above or below where it would run into another."""
     taken: list[tuple[float, float, float, float]] = []
     for x, y, name, colour, large in sorted(points, key=lambda point: not point[4]):
@@ -91,7 +100,3 @@ def _places(width: float) -> list[tuple[float, float]]:
 
 def _overlap(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
-
-
-if __name__ == "__main__":
-    comparison(FOLDER / "comparison.png")

@@ -13,6 +13,8 @@ from benchmarks.comparison.processes import Outcome, Tool
 from benchmarks.limits import Limit
 
 Floats = NDArray[np.float64]
+# What a cell says where there is nothing to say.
+NOTHING = "–"
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,9 @@ def measures(answers: list[dict[str, Any]], truth: hs.Gaussian, limit: Limit) ->
     mean = _array(answers, "mean") - truth.mean
     # Entries without a limit are none of the task: everyone is told them.
     told = np.isnan(limit.covariance)
+    # A covariance is symmetric: its entries count once, those that are told not at all.
+    above = np.triu(np.ones_like(told), 1)
+    once = np.where(told | above, np.nan, truth.covariance)
     gap = np.where(told, 0.0, _array(answers, "covariance") - truth.covariance)
     scaled = np.where(told, 0.0, gap / limit.covariance)
     root = np.linalg.inv(truth.cholesky)
@@ -87,8 +92,8 @@ def measures(answers: list[dict[str, Any]], truth: hs.Gaussian, limit: Limit) ->
         "covariance": _root_mean_square(root @ gap @ root.T, limit.frobenius**2),
         "entries": _root_mean_square(scaled[:, *below], float((~told[below]).sum())),
         "variances": _root_mean_square(scaled[:, *diagonal], float(truth.dimension)),
-        "mean_coverage": _coverage(answers, "mean_interval", truth.mean, ...),
-        "covariance_coverage": _coverage(answers, "covariance_interval", truth.covariance, below),
+        "mean_coverage": _coverage(answers, "mean_interval", truth.mean),
+        "covariance_coverage": _coverage(answers, "covariance_interval", once),
         "seconds": float(np.median(seconds)) if seconds else None,
         "peak": float(max(peaks)) if peaks else None,
     }
@@ -109,16 +114,19 @@ def _root_mean_square(errors: Floats, expected: float) -> float | None:
     return float(np.sqrt(np.sum(errors**2) / (len(errors) * expected)))
 
 
-def _coverage(
-    answers: list[dict[str, Any]], name: str, truth: Floats, entries: Any
-) -> float | None:
-    """Return the share of intervals that hold the truth, of those that a tool gave."""
+def _coverage(answers: list[dict[str, Any]], name: str, truth: Floats) -> float | None:
+    """Return the share of a tool's intervals that hold the truth, where it is not told to everyone."""
     if any(answer.get(name) is None for answer in answers):
         return None
     ends = _array(answers, name)
     lower, upper = ends[:, 0], ends[:, 1]
     inside = (lower <= truth) & (truth <= upper)
-    given = np.isfinite(lower) & np.isfinite(upper)
-    if entries is not ...:
-        inside, given = inside[:, *entries], given[:, *entries]
+    given = np.isfinite(lower) & np.isfinite(upper) & np.isfinite(truth)
     return float(inside[given].mean()) if given.any() else None
+
+
+def multiple(value: float | None) -> str:
+    """Write a ratio with three digits or two decimals."""
+    if value is None:
+        return NOTHING
+    return f"{value:.2f}" if value < 9.995 else f"{value:.1f}" if value < 99.95 else f"{value:.0f}"

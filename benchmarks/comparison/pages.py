@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from benchmarks.comparison.compare import CAP
-from benchmarks.comparison.problems import problems
+from benchmarks.comparison.compare import names
+from benchmarks.comparison.judge import NOTHING, multiple
 from benchmarks.comparison.processes import tools
 
 HEAD = ("tool", "mean", "covariance", "its entries", "coverage", "time", "memory", "")
-NOTHING = "–"
 
 
-def comparison(found: dict[str, Any], level: int = 3) -> list[str]:
+def comparison(found: dict[str, Any]) -> list[str]:
     """Return the lines of one task: a table for each of its sizes."""
     lines = [_sentence(found["title"])]
     for size in found["sizes"]:
         many = f"{size['tables']} tables" if size["tables"] > 1 else "one table"
-        lines += ["", f"{'#' * level} d = {size['d']}, n = {thousands(size['n'])}, {many}", ""]
+        lines += ["", f"### d = {size['d']}, n = {thousands(size['n'])}, {many}", ""]
         lines += [_line(HEAD), _line(["---"] * len(HEAD))]
         lines += [_line(cells(tool, size["tables"])) for tool in size["tools"]]
     versions = ", ".join(f"{name} {number}" for name, number in sorted(found["versions"].items()))
@@ -46,13 +45,6 @@ def cells(tool: dict[str, Any], tables: int) -> list[str]:
         _cost(tool, "peak", lambda peak: f"{peak / 1e6:.0f} MB"),
         _remark(tool, tables),
     ]
-
-
-def multiple(value: float | None) -> str:
-    """Write a ratio with three digits or two decimals."""
-    if value is None:
-        return NOTHING
-    return f"{value:.2f}" if value < 9.995 else f"{value:.1f}" if value < 99.95 else f"{value:.0f}"
 
 
 def thousands(n: int) -> str:
@@ -91,26 +83,19 @@ def _sentence(text: str) -> str:
 
 def comparison_page(kept: dict[str, dict[str, Any]]) -> str:
     """Return the page of the documentation."""
-    names = list(dict.fromkeys(problem.name for problem in problems()))
-    there = {name: kept[name] for name in names if name in kept}
-    lines = [
-        _INTRODUCTION.format(cap=f"{CAP:.0f}", picture=_PICTURE).rstrip(),
-        "",
-        "## The tools",
-        "",
-    ]
+    there = {name: kept[name] for name in names() if name in kept}
+    caps = sorted({found["cap"] for found in there.values()})
+    cap = " or ".join(f"{seconds:.0f}" for seconds in caps)
+    lines = [_INTRODUCTION.format(cap=cap, picture=_PICTURE).rstrip(), "", "## The tools", ""]
     lines += ["| tool | how it was set up |", "|---|---|"]
     lines += [f"| {tool.title} | {tool.setup.replace('|', chr(92) + '|')} |" for tool in tools()]
     for name, found in there.items():
         lines += ["", f"## {_sentence(found['title']).rstrip('.')}", ""]
         lines += [f"Task `{name}`, {found['date']}, {found['machine']}."]
         lines += comparison(found)[1:]
-        lines += (
-            ["", "| promised of auto | measured | target | |", "|---|---|---|---|"]
-            if found["rows"]
-            else []
-        )
-        lines += [_line(row) for row in found["rows"]]
+        if found["rows"]:
+            lines += ["", "| promised of `auto` | measured | target | |", "|---|---|---|---|"]
+            lines += [_line(row) for row in found["rows"]]
     return "\n".join(lines) + "\n"
 
 
@@ -142,15 +127,16 @@ How to read the tables:
   a table: 1.00 is as good as it gets, up to chance. Distances are the paper's, which do not depend on
   units: Mahalanobis for the mean, and the Frobenius norm of $\\Sigma^{{-1/2}}(\\hat\\Sigma - \\Sigma)
   \\Sigma^{{-1/2}}$; root mean squares over the tables.
-- **its entries**: root mean square of the errors of single variances and covariances, each over its own
-  limit. All columns have a common factor here, whose error is in every entry, so that one or two tables
-  say little about this one: complete data have it at 0.7 in one table and at 1.0 in another.
+- **its entries**: root mean square of the errors of single variances and covariances, each over its
+  own limit. All columns have a common factor here, whose error is in every entry, so that one or two
+  tables say little about this one.
 - **coverage**: the share of 95 % intervals that hold the truth, for means, then for covariances.
-- **time, memory**: seconds for one table (the median), without starting the program and reading the
-  table, and the peak of the whole process, both as multiples of `auto`. What `auto` compiles on its
-  first day is kept on disk and not counted ([Cold start](performance.md#cold-start)); what other
-  tools compile at each start is.
-- A tool that has no answer to a task is not started on larger tables of the same kind. One that fails
-  is shown with its last words. Where a tool answered only some tables in time, it is compared with
-  `auto` on those.
+- **time, memory**: seconds for one table (the median, so that what a tool does once in a process
+  counts only where there are one or two tables), without starting the program, and the peak of the
+  whole process; both as multiples of `auto`. What `auto` compiles on its first day is kept on disk and
+  not counted ([Cold start](performance.md#cold-start)); what NumPyro compiles in each process is.
+- A tool that has no answer to a task is not started on tables of the same kind that are as large or
+  larger. One that fails is shown with its last words. Where a tool answered only some tables in time,
+  it is compared with `auto` on those.
+- Tables of different tasks with the same numbers of columns and rows come from the same draws.
 """

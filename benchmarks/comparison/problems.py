@@ -224,7 +224,7 @@ KINDS: dict[str, Kind] = {
 
 
 def problems() -> Iterator[Problem]:
-    """Read the tasks, smallest tables first."""
+    """Read the tasks, each with its smallest tables first."""
     for path in sorted(TASKS.glob("*.toml")):
         yield from read(path)
 

@@ -103,11 +103,23 @@ def run(tool: Tool, folder: Path, seconds: float, core: int | None = None) -> Ou
             outcome.versions.update(line.get("versions", {}))
             if "table" in line:
                 outcome.answers.append(line)
-        if code is None:
-            outcome.trouble = f"no answer in {seconds:.0f} s"
-        elif code != 0:
-            outcome.trouble = f"failed: {last_words(told) or f'exit code {code}'}"
+        outcome.trouble = _trouble(code, seconds, told)
+        if outcome.trouble is None and len(outcome.answers) < _tables(folder):
+            outcome.trouble = "failed: it ended without a word"
         return outcome
+
+
+def _trouble(code: int | None, seconds: float, told: Path) -> str | None:
+    """Say why a program ended, unless all was well."""
+    if code is None:
+        return f"no answer in {seconds:.0f} s"
+    if code < 0:
+        return f"failed: killed by {signal.Signals(-code).name}"
+    return f"failed: {last_words(told) or f'exit code {code}'}" if code else None
+
+
+def _tables(folder: Path) -> int:
+    return json.loads((folder / "task.json").read_text(encoding="utf-8"))["tables"]
 
 
 def _wait(command: list[str], told: Path, seconds: float, core: int | None) -> int | None:
@@ -120,14 +132,30 @@ def _wait(command: list[str], told: Path, seconds: float, core: int | None) -> i
         if core is not None and hasattr(os, "sched_setaffinity"):
             with contextlib.suppress(ProcessLookupError):
                 os.sched_setaffinity(process.pid, {core})
+        _running.add(process)
         try:
             return process.wait(seconds)
         except subprocess.TimeoutExpired:
             return None
         finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+            _running.discard(process)
+            _kill(process)
+
+
+_running: set[subprocess.Popen[bytes]] = set()
+
+
+def kill_all() -> None:
+    """Stop every tool that is still running: whoever waits for one has been told to stop."""
+    for process in list(_running):
+        _kill(process)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill a program, with those that it started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
@@ -159,4 +187,4 @@ def _has(name: str) -> bool:
 @cache
 def _has_r(name: str) -> bool:
     asks = f'quit(status = !requireNamespace("{name}", quietly = TRUE))'
-    return subprocess.run(["Rscript", "-e", asks], capture_output=True).returncode == 0
+    return subprocess.run(["Rscript", "--vanilla", "-e", asks], capture_output=True).returncode == 0

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import halfseen as hs
-from benchmarks.comparison.compare import _targets
+from benchmarks.comparison.compare import targets
 from benchmarks.comparison.judge import Verdict, judge, measures
-from benchmarks.comparison.problems import problems
+from benchmarks.comparison.problems import Size, task_of
 from benchmarks.comparison.processes import Outcome, Tool
 from benchmarks.limits import Limit
 
@@ -77,6 +77,19 @@ def test_entries_that_everyone_is_told_do_not_count():
     assert found["entries"] == 0.0
 
 
+def test_intervals_for_what_everyone_is_told_do_not_count():
+    bare = limit()
+    entries = np.where(np.eye(2) > 0, bare.covariance, np.nan)
+    # Right about the entry off the diagonal, which is told, and wrong about both variances.
+    ends = [[[9.0, 1.0], [1.0, 9.0]], [[9.5, 1.0], [1.0, 9.5]]]
+    found = measures(
+        [answer(0, TRUTH.mean, TRUTH.covariance, covariance_interval=ends)],
+        TRUTH,
+        Limit(bare.mean, entries, 1.0, 1.0),
+    )
+    assert found["covariance_coverage"] == 0.0
+
+
 def test_coverage_is_the_share_of_intervals_that_hold_the_truth():
     inside = [[0.0, 0.0], [2.0, -0.5]]  # 1 is in (0, 2), -1 is not in (0, -0.5)
     found = measures(
@@ -105,11 +118,15 @@ def test_a_tool_without_answers_has_only_its_trouble():
     }  # fmt: skip
 
 
-def found_by(name, group="peer", covariance=1.0, seconds=1.0, uses="the data"):
+def found_by(name, group="peer", covariance=1.0, seconds=1.0, auto=1.02, uses="the data"):
     return Verdict(
-        name, name, group, uses, 1, 1.0, covariance, seconds=seconds, auto_covariance=1.02,
+        name, name, group, uses, 1, 1.0, covariance, seconds=seconds, auto_covariance=auto,
         auto_seconds=0.1,
     )  # fmt: skip
+
+
+LEFT = task_of("left", Size(10, 2000, 3))
+OURS = found_by("auto", "ours", 1.02)
 
 
 @pytest.mark.parametrize(
@@ -117,17 +134,36 @@ def found_by(name, group="peer", covariance=1.0, seconds=1.0, uses="the data"):
     [(1.0, 2.5, [True, True]), (0.98, 2.5, [False, True]), (1.0, 1.9, [True, False])],
 )
 def test_auto_has_to_be_sharpest_and_twenty_times_faster(covariance, seconds, met):
-    problem = next(p for p in problems() if p.name == "left" and p.size.d == 10)
     verdicts = [
-        found_by("auto", "ours", 1.02),
+        OURS,
         found_by("complete", "oracle", 0.8, uses="hidden values"),
         found_by("slow", covariance=covariance, seconds=seconds),
         found_by("worse", covariance=1.5, seconds=0.001),
     ]
-    assert [row.met for row in _targets(problem, verdicts)] == met
+    assert [row.met for row in targets(LEFT, verdicts)] == met
+
+
+def test_the_fastest_of_those_near_the_best_peer_counts():
+    verdicts = [
+        OURS,
+        found_by("best", seconds=50.0),
+        found_by("near", covariance=1.02, seconds=1.0),
+    ]
+    sharp, fast = targets(LEFT, verdicts)
+    assert sharp.met
+    assert not fast.met
+    assert fast.measured == "10.0, 500"
+    assert "near, best" in fast.what
+
+
+def test_tools_are_compared_on_the_tables_that_they_answered():
+    # On its own easy table this one is worse than auto, though its error is the lowest number of all.
+    verdicts = [OURS, found_by("easy", covariance=0.6, auto=0.5), found_by("hard", covariance=1.1)]
+    sharp, _ = targets(LEFT, verdicts)
+    assert "(hard)" in sharp.what
+    assert sharp.measured == "0.927"
 
 
 def test_without_a_peer_that_answers_nothing_is_claimed_of_time():
-    problem = next(p for p in problems() if p.name == "left" and p.size.d == 10)
-    verdicts = [found_by("auto", "ours", 1.02), found_by("half", "baseline", 3.0)]
-    assert [row.met for row in _targets(problem, verdicts)] == [True, None]
+    verdicts = [OURS, found_by("half", "baseline", 3.0)]
+    assert [row.met for row in targets(LEFT, verdicts)] == [True, None]

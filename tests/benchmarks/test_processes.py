@@ -51,10 +51,10 @@ def test_a_tool_that_runs_out_of_time_keeps_what_it_said_and_is_stopped_with_its
         time.sleep(600)
     """
     start = time.monotonic()
-    outcome = run(script(code), folder, 2.0)
+    outcome = run(script(code), folder, 6.0)
     assert time.monotonic() - start < 60.0
     assert [answer["table"] for answer in outcome.answers] == [0]
-    assert outcome.trouble == "no answer in 2 s"
+    assert outcome.trouble == "no answer in 6 s"
     for pid in map(int, told.read_text().split()):
         assert _is_gone(pid)
 
@@ -80,6 +80,12 @@ def test_a_tool_that_fails_is_shown_with_its_last_words(folder):
 
 def test_a_tool_that_fails_in_silence_is_shown_with_its_exit_code(folder):
     assert run(script("raise SystemExit(3)"), folder, 30.0).trouble == "failed: exit code 3"
+
+
+def test_a_tool_that_is_killed_or_ends_too_early_is_shown_so(folder):
+    killed = run(script("import os; os.kill(os.getpid(), 9)"), folder, 30.0)
+    assert killed.trouble == "failed: killed by SIGKILL"
+    assert run(script("pass"), folder, 30.0).trouble == "failed: it ended without a word"
 
 
 def test_long_last_words_are_cut(tmp_path):

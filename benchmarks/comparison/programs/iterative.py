@@ -22,10 +22,11 @@ IMPUTATIONS = 5
 def estimate(table: Table, options: dict[str, Any]) -> Answer:
     """Average mean and covariance over several imputations."""
     values, lower, upper = (table.array(name) for name in ("values", "lower", "upper"))
-    hidden = np.isnan(values)
+    # NaN stands for no bound from a cell; a column with nothing hidden has none at all.
+    lower, upper = (np.where(np.isnan(values), ends, np.nan) for ends in (lower, upper))
     bounds = {
-        "min_value": np.where(hidden, lower, np.inf).min(axis=0),
-        "max_value": np.where(hidden, upper, -np.inf).max(axis=0),
+        "min_value": np.nan_to_num(np.fmin.reduce(lower), nan=-np.inf, neginf=-np.inf),
+        "max_value": np.nan_to_num(np.fmax.reduce(upper), nan=np.inf, posinf=np.inf),
     }
     rng = np.random.RandomState(table.seed)
     means, covariances = [], []

@@ -7,8 +7,8 @@ rows, NUTS moves mean and covariance, for which the moments of the rows are enou
 
 The covariance is inverse Wishart with d + 1 degrees of freedom, which makes every correlation uniform
 on (-1, 1). The usual LKJ prior makes correlation matrices uniform, and so pulls each correlation to
-zero the harder, the more columns there are: with 20 columns and 4 000 rows posterior means were off by
-a whole standard error.
+zero the harder, the more columns there are: with 20 columns and 4 000 rows posterior means of
+covariances were off by a whole standard error.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Compiled leaves: arrays in, arrays out, no objects."""
 
 import atexit
+import os
 import shutil
 import tempfile
 import warnings
@@ -19,6 +20,7 @@ def _have_somewhere_to_compile() -> None:
         folder = tempfile.mkdtemp(prefix="halfseen-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         numba.config.CACHE_DIR = folder  # type: ignore[attr-defined]
+        os.environ["NUMBA_CACHE_DIR"] = folder  # for processes that are started from here
         warnings.warn(
             "compiled code cannot be kept, so that every run will wait for the compiler: neither the "
             "folder of the installed package nor the user's cache folder can be written. Set the "

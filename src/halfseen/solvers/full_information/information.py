@@ -43,6 +43,8 @@ FEWEST_SWEEPS, MOST_SWEEPS, MOST_SCORES = 40, 400, 2**20
 # Share of them that two chains which start at the same rows are given to become independent.
 FORGET = 0.25
 # Of the sweeps averaged, one in so many is squared: that is most of the work, and neighbours are alike.
+# (Noise that squares and products of averages have in common then cancels in part only: what is left is
+# below a hundredth of the standard deviation of a score.)
 THIN = 2
 # Rows whose scores are looked at, at most: the share of information that is missing is an average.
 MOST_ROWS = 2048
