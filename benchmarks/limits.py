@@ -70,7 +70,7 @@ class Limit:
         return cls(np.sqrt(variances[:d]), np.sqrt(covariance), *map(math.sqrt, squares))
 
 
-def cramer_rao(problem: Problem, seed: int = 0) -> Limit:
+def cramer_rao(problem: Problem, seed: int = 0, effort: float = 1.0) -> Limit:
     """Return how exact a best unbiased estimate from one table of a task can be.
 
     Parameters
@@ -78,30 +78,35 @@ def cramer_rao(problem: Problem, seed: int = 0) -> Limit:
     problem : Problem
     seed : int
         Of the rows that are drawn; another one shows how exact the answer is.
+    effort : float
+        How many rows are drawn, as a multiple of what comparisons take.
 
     Returns
     -------
     Limit
     """
-    one_row = KINDS[problem.kind](problem, np.random.default_rng(seed))
+    one_row = KINDS[problem.kind](problem, np.random.default_rng(seed), effort)
     return Limit(*(part / math.sqrt(problem.size.n) for part in vars(one_row).values()))
 
 
 # Limits: one correlation for all pairs, and columns that differ in nothing but their means.
 
 
-def _limits(problem: Problem, rng: Generator) -> Limit:
+def _limits(problem: Problem, rng: Generator, effort: float) -> Limit:
     below, above = (problem.numbers.get(side, 0.0) for side in ("below", "above"))
-    return _one_factor(problem, [(below, above)], rng)
+    return _one_factor(problem, [(below, above)], rng, effort)
 
 
-def _limits_by_row(problem: Problem, rng: Generator) -> Limit:
-    return _one_factor(problem, [(below, 0.0) for below in problem.numbers["below"]], rng)
+def _limits_by_row(problem: Problem, rng: Generator, effort: float) -> Limit:
+    return _one_factor(problem, [(below, 0.0) for below in problem.numbers["below"]], rng, effort)
 
 
-def _one_factor(problem: Problem, shares: list[tuple[float, float]], rng: Generator) -> Limit:
+def _one_factor(
+    problem: Problem, shares: list[tuple[float, float]], rng: Generator, effort: float
+) -> Limit:
     d, rho = problem.size.d, problem.numbers["correlation"]
-    mean, variance, pair, *distances = np.sqrt(one_factor_limits(d, rho, shares, ROWS, rng))
+    rows = int(effort * ROWS)
+    mean, variance, pair, *distances = np.sqrt(one_factor_limits(d, rho, shares, rows, rng))
     entries = np.where(np.eye(d, dtype=bool), variance, pair)
     spread = problem.truth.standard_deviations
     return Limit(mean * spread, entries * np.outer(spread, spread), *map(float, distances))
@@ -110,9 +115,10 @@ def _one_factor(problem: Problem, shares: list[tuple[float, float]], rng: Genera
 # Any rule, by rejection.
 
 
-def _linear_threshold(problem: Problem, rng: Generator) -> Limit:
+def _linear_threshold(problem: Problem, rng: Generator, effort: float) -> Limit:
     truth, rule = linear_threshold()
-    information = information_by_rejection(truth, lambda Y: rule.b >= Y @ rule.V.T, ROWS, rng)
+    rows = int(effort * ROWS)
+    information = information_by_rejection(truth, lambda Y: rule.b >= Y @ rule.V.T, rows, rng)
     return Limit.of(np.linalg.inv(information), truth)
 
 
@@ -196,7 +202,7 @@ def redraw(
 # The largest of independent columns, and truncation.
 
 
-def _winner(problem: Problem, rng: Generator) -> Limit:
+def _winner(problem: Problem, rng: Generator, effort: float) -> Limit:
     mean, variance = problem.truth.mean, np.diag(problem.truth.covariance)
     inverse = np.linalg.inv(winner_information(mean, variance))
     of_mean, of_variance = np.sqrt(np.diag(inverse)).reshape(2, -1)
@@ -236,8 +242,9 @@ def winner_score(x: Floats, winner: int, mean: Floats, variance: Floats) -> tupl
     return log_each.sum(axis=0), np.vstack([-by_z / spread, by_variance])
 
 
-def _truncated(problem: Problem, rng: Generator) -> Limit:
-    information = truncated_information(problem.truth, SETS[problem.numbers["set"]], TRUNCATED, rng)
+def _truncated(problem: Problem, rng: Generator, effort: float) -> Limit:
+    rows = int(effort * TRUNCATED)
+    information = truncated_information(problem.truth, SETS[problem.numbers["set"]], rows, rng)
     return Limit.of(np.linalg.inv(information), problem.truth)
 
 
@@ -257,7 +264,7 @@ def truncated_information(
 
 
 # Limits of one row.
-KINDS: dict[str, Callable[[Problem, Generator], Limit]] = {
+KINDS: dict[str, Callable[[Problem, Generator, float], Limit]] = {
     "limits": _limits,
     "limits by row": _limits_by_row,
     "linear threshold": _linear_threshold,

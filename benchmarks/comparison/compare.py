@@ -105,7 +105,7 @@ def _run_all(
             cores.put(core)
 
     # Peers take longest: with them first, no core is idle for long at the end.
-    longest_first = sorted(tools(), key=lambda tool: tool.group != "peer")
+    longest_first = sorted(tools(), key=lambda tool: tool.group not in ("peer", "written"))
     with ThreadPoolExecutor(cores.qsize()) as pool:
         futures = [pool.submit(run_tool, tool) for tool in longest_first]
         try:
@@ -129,7 +129,7 @@ def _in_turn(
         if not tool.takes(problem.kind, problem.numbers):
             continue
         harder = (reason for small, reason in beyond if _at_least(problem, small))
-        reason = lacks or next(harder, None)
+        reason = lacks or _hopeless(tool, problem) or next(harder, None)
         outcome = Outcome(trouble=reason) if reason else run(tool, folders[number], cap, core)
         size = f"d = {problem.size.d}, n = {problem.size.n}"
         if not outcome.answers and not reason:
@@ -139,6 +139,12 @@ def _in_turn(
             state = f"{len(outcome.answers)} of {problem.size.tables} tables, then {state}"
         say(f"  {problem.name}, {size}: {tool.title}: {state}")
         yield number, outcome
+
+
+def _hopeless(tool: Tool, problem: Problem) -> str | None:
+    """Say why a tool is not tried with so many columns, where that is known."""
+    many = tool.most_columns is not None and problem.size.d > tool.most_columns
+    return f"not started: {tool.beyond}" if many else None
 
 
 def _at_least(problem: Problem, small: Problem) -> bool:
@@ -185,17 +191,20 @@ def targets(problem: Problem, verdicts: list[Verdict]) -> Iterator[Row]:
     peers = {title: found for title, found in others.items() if found[1].group == "peer"}
     if not peers:
         yield Row(f"{where}: peers that model the limits and answered in time", "0", "")
-        return
-    best_peer = max(ratio for ratio, _ in peers.values())
-    sharp = [peer for ratio, peer in peers.values() if ratio * NEAR >= best_peer]
-    times = sorted((_slower(peer), peer.title) for peer in sharp)
-    due = problem.size.d >= FROM_COLUMNS
-    yield Row(
-        f"{where}: time of the most accurate peers / auto ({', '.join(name for _, name in times)})",
-        ", ".join(multiple(faster) for faster, _ in times),
-        f"at least {FASTER:.0f}" if due else "",
-        times[0][0] >= FASTER if due else None,
-    )
+    else:
+        best_peer = max(ratio for ratio, _ in peers.values())
+        sharp = [peer for ratio, peer in peers.values() if ratio * NEAR >= best_peer]
+        times = sorted((_slower(peer), peer.title) for peer in sharp)
+        due = problem.size.d >= FROM_COLUMNS
+        yield Row(
+            f"{where}: time of the most accurate peers / auto ({'; '.join(name for _, name in times)})",
+            "; ".join(multiple(faster) for faster, _ in times),
+            f"at least {FASTER:.0f}" if due else "",
+            times[0][0] >= FASTER if due else None,
+        )
+    for _, verdict in others.values():
+        if verdict.group == "written":
+            yield Row(f"{where}: time of {verdict.title} / auto", multiple(_slower(verdict)), "")
 
 
 def _slower(verdict: Verdict) -> float:

@@ -13,7 +13,13 @@ from benchmarks.figures import CARD, CHAIN, INK, NAIVE, OURS, QUIET, plt, save_o
 
 TASK, COLUMNS = "left", (3, 10, 50)
 # Who is drawn how: ours, those who model the limits, those who do not, the oracle.
-LOOKS = {"ours": (OURS, "o"), "peer": (CHAIN, "s"), "baseline": (NAIVE, "^"), "oracle": (INK, "D")}
+LOOKS = {
+    "ours": (OURS, "o"),
+    "peer": (CHAIN, "s"),
+    "written": (CHAIN, "s"),
+    "baseline": (NAIVE, "^"),
+    "oracle": (INK, "D"),
+}
 SHORT = {
     "halfseen, auto": "auto",
     "halfseen, pairwise": "pairwise",

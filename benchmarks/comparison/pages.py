@@ -138,5 +138,8 @@ How to read the tables:
 - A tool that has no answer to a task is not started on tables of the same kind that are as large or
   larger. One that fails is shown with its last words. Where a tool answered only some tables in time,
   it is compared with `auto` on those.
+- NumPyro's `HMCGibbs` is shown for what it can do, though its Gibbs step is code that a user has to
+  write: draws from the conditional distributions of hidden cells, which is what `full` does too. It is
+  no tool as it comes, and the speed that is promised of `auto` is against those.
 - Tables of different tasks with the same numbers of columns and rows come from the same draws.
 """

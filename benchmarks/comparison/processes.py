@@ -33,7 +33,13 @@ WORDS = 160
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool, as its file in ``tools/`` has it."""
+    """A tool, as its file in ``tools/`` has it.
+
+    ``group`` is "ours", "oracle" (is told what nobody sees), "peer" (models what hides values),
+    "written" (does so by a sampler that its user has to write) or "baseline" (does not). ``uses`` is
+    what it is told; ``sets`` are those it can do of truncated tasks; with more than ``most_columns`` it is
+    not tried, for the reason ``beyond``.
+    """
 
     name: str
     title: str
@@ -44,6 +50,8 @@ class Tool:
     needs: tuple[str, ...] = ()
     uses: str = "the data"
     sets: tuple[str, ...] = ()
+    most_columns: int | None = None
+    beyond: str = ""
     options: dict[str, Any] = field(default_factory=dict, hash=False)
 
     @property
@@ -83,7 +91,7 @@ class Outcome:
 
 def tools() -> list[Tool]:
     """Read the tools: ours, the oracle, then the others by name."""
-    order = ("ours", "oracle", "peer", "baseline")
+    order = ("ours", "oracle", "peer", "written", "baseline")
     found = []
     for path in sorted((HERE / "tools").glob("*.toml")):
         told = tomllib.loads(path.read_text(encoding="utf-8"))

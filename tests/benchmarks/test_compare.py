@@ -63,6 +63,12 @@ def test_a_tool_that_is_not_there_is_not_run(monkeypatch):
     assert [trouble for *_, trouble in found] == ["no-such-distribution not installed"] * 2
 
 
+def test_a_tool_is_not_tried_where_it_is_known_to_be_hopeless(monkeypatch):
+    tool = replace(TOOL, most_columns=4, beyond="no answer in an hour")
+    found, _ = run_in_turn(monkeypatch, sizes((4, 10), (5, 10)), set(), tool)
+    assert [trouble for *_, trouble in found] == [None, "not started: no answer in an hour"]
+
+
 def test_tasks_that_a_tool_cannot_do_are_not_its_own(monkeypatch):
     assert run_in_turn(monkeypatch, sizes((3, 10), name="by_row"), set())[0] == []
 

@@ -152,8 +152,8 @@ def test_the_fastest_of_those_near_the_best_peer_counts():
     sharp, fast = targets(LEFT, verdicts)
     assert sharp.met
     assert not fast.met
-    assert fast.measured == "10.0, 500"
-    assert "near, best" in fast.what
+    assert fast.measured == "10.0; 500"
+    assert "near; best" in fast.what
 
 
 def test_tools_are_compared_on_the_tables_that_they_answered():

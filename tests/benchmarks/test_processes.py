@@ -158,7 +158,7 @@ def test_a_tool_has_a_program_and_kinds_of_tasks_that_exist(tool):
     assert tool.kinds
     assert set(tool.kinds) <= set(KINDS)
     assert tool.setup.endswith(".")
-    assert tool.group in ("ours", "oracle", "peer", "baseline")
+    assert tool.group in ("ours", "oracle", "peer", "written", "baseline")
 
 
 def test_every_task_is_for_auto_and_for_someone_else():
