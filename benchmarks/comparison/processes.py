@@ -37,8 +37,8 @@ class Tool:
 
     ``group`` is "ours", "oracle" (is told what nobody sees), "peer" (models what hides values),
     "written" (does so by a sampler that its user has to write) or "baseline" (does not). ``uses`` is
-    what it is told; ``sets`` are those it can do of truncated tasks; with more than ``most_columns`` it is
-    not tried, for the reason ``beyond``.
+    what it is told; ``sets`` are those it can do of truncated tasks; with more than ``most_columns``
+    it is not tried, for the reason ``beyond``.
     """
 
     name: str
