@@ -30,6 +30,8 @@ SHORT = {
     "NumPyro, HMCGibbs": "HMCGibbs",
 }
 LEAST_SECONDS = 1e-4
+# In points: half a marker, a letter of a name, and its height.
+REACH, LETTER, HEIGHT = 4.0, 4.5, 9.0
 # Seconds, error, name, colour, and whether it is large.
 Point = tuple[float, float, str, str, bool]
 
@@ -45,7 +47,7 @@ def comparison(path: Path) -> None:
     panels[0].set_ylabel("error of the covariance / Cramér–Rao limit", fontsize=9, color=QUIET)
     panels[1].set_xlabel("seconds for one table", fontsize=9, color=QUIET)
     highest = max(y for points in shown for _, y, *_ in points)
-    panels[0].set_ylim(0.65, 1.5 * highest)
+    panels[0].set_ylim(0.55, 1.4 * highest)
     # Names are placed where the layout has put the panels.
     figure.draw_without_rendering()
     for axes, points in zip(panels, shown, strict=True):
@@ -78,30 +80,32 @@ def _panel(axes: Any, size: dict[str, Any]) -> list[Point]:
 
 
 def _label(axes: Any, points: list[Point]) -> None:
-    """Write each name beside its point, and above or below where it would run into another."""
-    taken: list[tuple[float, float, float, float]] = []
-    for x, y, name, colour, large in sorted(points, key=lambda point: not point[4]):
-        px, py = axes.transData.transform((x, y))
-        width, height = 4.6 * len(name), 11.0
+    """Write each name beside its point, or where there is room, with a line to it."""
+    points_per_pixel = 72.0 / axes.figure.dpi
+    at = axes.transData.transform([point[:2] for point in points]) * points_per_pixel
+    panel = axes.bbox.extents * points_per_pixel
+    taken = [(x - REACH, y - REACH, x + REACH, y + REACH) for x, y in at]
+    for (x, y), (*where, name, colour, large) in zip(at, points, strict=True):
+        width = LETTER * len(name)
         for dx, dy in _places(width):
-            box = (px + dx, py + dy - height / 2, px + dx + width, py + dy + height / 2)
-            inside = axes.bbox.x0 - 4 <= box[0] and box[2] <= axes.bbox.x1 + 4
+            box = (x + dx, y + dy - HEIGHT / 2, x + dx + width, y + dy + HEIGHT / 2)
+            inside = panel[0] <= box[0] and box[2] <= panel[2] + 8 and panel[1] <= box[1]
             if inside and not any(_overlap(box, other) for other in taken):
                 break
         taken.append(box)
+        line = {"arrowstyle": "-", "color": colour, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 3}
         axes.annotate(
-            name, (x, y), xytext=(dx, dy), textcoords="offset pixels", fontsize=7.5, va="center",
+            name, where, xytext=(dx, dy), textcoords="offset points", fontsize=7.5, va="center",
             color=colour, weight="bold" if large else "normal",
-            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.4, "shrinkB": 3}
-            if abs(dy) > height else None,
-            bbox={"facecolor": CARD, "edgecolor": "none", "pad": 0.4, "alpha": 0.7},
+            arrowprops=line if abs(dy) > HEIGHT else None, zorder=2,
+            bbox={"facecolor": CARD, "edgecolor": "none", "pad": 0.4},
         )  # fmt: skip
 
 
 def _places(width: float) -> list[tuple[float, float]]:
     """List where a name may stand next to its point, the best places first."""
-    rises = [0.0, *(sign * rise for rise in np.arange(11.0, 90.0, 11.0) for sign in (1.0, -1.0))]
-    return [(side, rise) for rise in rises for side in (7.0, -7.0 - width, -width / 2)]
+    rises = [0.0, *(sign * rise for rise in np.arange(8.0, 90.0, 8.0) for sign in (1.0, -1.0))]
+    return [(side, rise) for rise in rises for side in (6.0, -6.0 - width, -width / 2)]
 
 
 def _overlap(a: tuple[float, ...], b: tuple[float, ...]) -> bool:

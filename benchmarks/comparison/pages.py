@@ -101,8 +101,8 @@ def comparison_page(kept: dict[str, dict[str, Any]]) -> str:
 
 _PICTURE = (
     "For three, ten and fifty columns, the error of the covariance against the time for one table. "
-    "halfseen is at the Cramér–Rao limit. Tools that model the limits are there too, and take longer "
-    "by factors that grow with the columns; tools that do not are fast and far off."
+    "halfseen is near the Cramér–Rao limit. Tools that model the detection limits are there too, and "
+    "take many times as long; tools that do not model them are far off."
 )
 _INTRODUCTION = """\
 <!-- Made by `make bench`; edit benchmarks/comparison/pages.py instead. -->
