@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -76,7 +77,7 @@ class Problem:
                 np.asfortranarray(array).ravel(order="F").tofile(path / f"{name}.f64")
 
 
-class Kind:
+class Kind(ABC):
     """A way in which values are hidden."""
 
     def truth(self, problem: Problem) -> hs.Gaussian:
@@ -88,9 +89,9 @@ class Kind:
         """Return what tools are told, beside the tables."""
         return {}
 
+    @abstractmethod
     def arrays(self, problem: Problem, rng: np.random.Generator) -> dict[str, Floats]:
         """Draw a table."""
-        raise NotImplementedError
 
 
 class Limits(Kind):
