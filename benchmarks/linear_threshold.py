@@ -52,7 +52,7 @@ def errors(n: int, seeds: range, **options) -> np.ndarray:
 
 @task
 def missing_descent(quick: bool) -> Iterator[Row]:
-    seeds = range(2 if quick else 20)
+    seeds = range(4 if quick else 20)
     fit, complete, available, seconds = errors(4000, seeds).mean(axis=0)
     yield Row(
         "missing_descent / complete data, d = 10, n = 4 000, one pass, the paper's λ (error "

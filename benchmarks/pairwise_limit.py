@@ -56,6 +56,7 @@ def pairwise_at_100(quick: bool) -> Iterator[Row]:
     yield Row(
         f"{where}: whole fit / four bare masked products ({fits:.2f} s against {bare:.2f} s)",
         f"{ratio:.2f}",
-        f"at most {TIMES:g}",
-        ratio <= TIMES,
+        # A quarter of the rows, and what is done once counts four times as much.
+        "" if quick else f"at most {TIMES:g}",
+        None if quick else ratio <= TIMES,
     )
