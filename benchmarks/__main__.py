@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import time
+import traceback
 
 from benchmarks import (  # noqa: F401 - importing registers their tasks
     full_information,
@@ -83,7 +84,11 @@ def _compare(names: list[str], quick: bool) -> int:
 def _measure(name: str, quick: bool, keep: bool) -> int:
     """Run a task of our own, and return how many targets were missed."""
     start = time.perf_counter()
-    rows = list(TASKS[name](quick))
+    try:
+        rows = list(TASKS[name](quick))
+    except Exception:  # the others are to be measured all the same
+        print(f"\n{name} failed:\n{traceback.format_exc()}", flush=True)
+        return 1
     seconds = time.perf_counter() - start
     print(f"\n{name} ({seconds:.0f} s)")
     _print(rows)
