@@ -59,7 +59,7 @@ def _cost(tool: dict[str, Any], what: str, plain: Any) -> str:
     if tool["tool"] == "auto" or not tool.get(f"auto_{what}"):
         return plain(tool[what])
     ratio = tool[what] / tool[f"auto_{what}"]
-    return f"× {multiple(ratio)}" if ratio >= 0.01 else "× < 0.01"
+    return f"×\u00a0{multiple(ratio)}" if ratio >= 0.01 else "×\u00a0<\u00a00.01"
 
 
 def _remark(tool: dict[str, Any], tables: int) -> str:

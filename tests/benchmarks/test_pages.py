@@ -41,7 +41,8 @@ def test_costs_are_multiples_of_ours():
         "trouble": "no answer in 300 s",
     }  # fmt: skip
     assert pages.cells(tool, 4) == [
-        "X", "1.23", "12.3", "123", "0.95", "× 80.0", "× 2.50", "2 of 4 tables, then no answer in 300 s",
+        "X", "1.23", "12.3", "123", "0.95", "×\u00a080.0", "×\u00a02.50",
+        "2 of 4 tables, then no answer in 300 s",
     ]  # fmt: skip
 
 
