@@ -6,7 +6,7 @@ from benchmarks import guard
 
 
 @pytest.mark.xdist_group("guard")
-@pytest.mark.parametrize("ratio", guard.ratios(), ids=lambda ratio: ratio.what)
+@pytest.mark.parametrize("ratio", list(guard.ratios()), ids=lambda ratio: ratio.what)
 def test_no_ratio_has_grown(ratio):
     now, then = ratio.measure(), guard.recorded()[ratio.what]
     assert now <= ratio.most(then), (
