@@ -1,7 +1,13 @@
+import signal
+
 import numpy as np
 import pytest
 
 import halfseen as hs
+
+# A shell lets what it starts in the background ignore SIGINT; tests of interrupts send it.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
