@@ -36,10 +36,18 @@ def test_a_folder_is_fitted_as_in_python(halfseen, folder, method):
 
 def test_how_it_is_read_is_said(halfseen, folder):
     result = halfseen("fit", folder, "--method", "pairwise", "--seen", RULE)
-    assert "6,000 rows, 3 columns, read in 3 pieces" in result.stderr
+    said = f"{folder}: 6,000 rows, 3 columns, read in 3 pieces"
+    assert said in " ".join(result.stderr.split())
     assert "6000 rows" in result.stdout
     chosen = halfseen("fit", folder, "--columns", "x2,x0", "--seen", "x0: >=0", "--json")
     assert json.loads(chosen.stdout)["columns"] == ["x2", "x0"]
+
+
+def test_a_long_path_stays_whole(halfseen, folder):
+    name = "-".join(["long"] * 25)
+    folder.rename(folder.with_name(name))
+    result = halfseen("fit", name, "--method", "pairwise", "--seen", RULE)
+    assert f"{name}:" in result.stderr.splitlines()[0]
 
 
 def test_one_file_is_read_whole_until_it_is_large(halfseen, folder, monkeypatch):
@@ -47,7 +55,7 @@ def test_one_file_is_read_whole_until_it_is_large(halfseen, folder, monkeypatch)
     words = ("fit", one, "--method", "pairwise", "--seen", RULE, "--json")
     whole = halfseen(*words)
     monkeypatch.setattr(pieces, "LARGE", 1000)
-    assert "in 1 piece" in halfseen(*words[:-1]).stderr
+    assert "in 1 piece" in " ".join(halfseen(*words[:-1]).stderr.split())
     told = json.loads(halfseen(*words).stdout)
     for name, value in json.loads(whole.stdout)["mean"].items():
         assert told["mean"][name] == pytest.approx(value, rel=1e-9, abs=1e-12)

@@ -87,10 +87,20 @@ def _say_error(error: HalfseenError) -> None:
 
 
 def say(text: str) -> None:
-    """Print to standard error, each line folded to 80 columns."""
+    """Print to standard error, each line folded to 80 columns between words.
+
+    Paths, options and commands stay whole, however long, so that they can be copied.
+    """
     for line in map(printable, text.splitlines()):
         indent = " " * (len(line) - len(line.lstrip()) + 2 * line.startswith(" "))
-        for part in textwrap.wrap(line, WIDTH, subsequent_indent=indent) or [""]:
+        parts = textwrap.wrap(
+            line,
+            WIDTH,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for part in parts or [""]:
             typer.echo(part, err=True)
 
 
