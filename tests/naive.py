@@ -305,27 +305,6 @@ def mp_interval_moments(a, b, digits=60):
         return mass, mean, 1 + (end(a, 1) - end(b, 1)) / mass - mean**2
 
 
-def conditional(y, j, mean, covariance):
-    """Mean and standard deviation of cell j given the rest of its row."""
-    rest = [k for k in range(len(y)) if k != j]
-    gain = np.linalg.solve(covariance[np.ix_(rest, rest)], covariance[rest, j])
-    m = mean[j] + gain @ (y[rest] - mean[rest])
-    return m, math.sqrt(covariance[j, j] - covariance[j, rest] @ gain)
-
-
-def chord(y, j, V, b, sign):
-    """Between which values the inequalities ``sign · (V @ y) <= sign · b`` leave cell j of a row."""
-    low, high = -math.inf, math.inf
-    for v, level, s in zip(V, b, sign, strict=True):
-        along = s * v[j]
-        room = s * (level - sum(v[k] * y[k] for k in range(len(y)) if k != j))
-        if along > 0:
-            high = min(high, room / along)
-        elif along < 0:
-            low = max(low, room / along)
-    return low, high
-
-
 def draw_from_pieces(m, s, pieces, u):
     """Draw of N(m, s²) on a union of intervals by its inverse CDF, with its mean and variance."""
     pieces = [((a - m) / s, (b - m) / s) for a, b in pieces if a < b]
@@ -352,76 +331,6 @@ def draw_from_nodes(m, s, nodes, weights, u):
     mean = share @ nodes
     chosen = min(int((np.cumsum(share) <= u).sum()), len(nodes) - 1)
     return nodes[chosen], mean, share @ (nodes - mean) ** 2
-
-
-def gibbs_sweep(Y, sets, mean, covariance, uniforms, backwards, V, b, sign):
-    """One Gibbs sweep over hidden cells, in place, row by row; their conditional means and variances.
-
-    ``sets[row][column]`` is None for a seen cell, a list of intervals, or a pair of nodes and weights.
-    """
-    E, variance = Y.copy(), np.zeros(Y.shape)
-    for r, y in enumerate(Y):
-        columns = range(len(y))
-        for j in reversed(columns) if backwards else columns:
-            if sets[r][j] is None:
-                continue
-            m, s = conditional(y, j, mean, covariance)
-            low, high = chord(y, j, V, b, sign[r])
-            if isinstance(sets[r][j], list):
-                pieces = [(max(p, low), min(q, high)) for p, q in sets[r][j]]
-                y[j], E[r, j], variance[r, j] = draw_from_pieces(m, s, pieces, uniforms[r, j])
-            else:
-                nodes, weights = sets[r][j]
-                keep = (nodes > low) & (nodes < high) & (weights > 0)
-                y[j], E[r, j], variance[r, j] = draw_from_nodes(
-                    m, s, nodes[keep], weights[keep], uniforms[r, j]
-                )
-    return E, variance
-
-
-def slide(Y, sets, mean, covariance, direction, uniforms, V, b, sign):
-    """Move the hidden cells of each row that have intervals along a direction, in place.
-
-    The step is drawn on what the pieces that cells lie in, and the inequalities, leave of the line.
-    """
-    for r, y in enumerate(Y):
-        along, low, high = np.zeros(len(y)), -math.inf, math.inf
-        for j, given in enumerate(sets[r]):
-            if isinstance(given, list):
-                along[j] = direction[j]
-                ends = next((p, q) for p, q in given if p <= y[j] <= q)
-                left, right = sorted((end - y[j]) / along[j] for end in ends)
-                low, high = max(low, left), min(high, right)
-        if np.count_nonzero(along) < 2:
-            continue
-        for v, level, s in zip(V, b, sign[r], strict=True):
-            if s * (v @ along) > 0:
-                high = min(high, (level - v @ y) / (v @ along))
-            elif s * (v @ along) < 0:
-                low = max(low, (level - v @ y) / (v @ along))
-        # −½ z'Σ⁻¹z at z + tδ is a parabola in t.
-        toward, at = np.linalg.solve(covariance, along), y - mean
-        spread = 1.0 / math.sqrt(along @ toward)
-        centre = -(toward @ at) * spread**2
-        step, _, _ = draw_from_pieces(centre, spread, [(low, high)], uniforms[r])
-        y += step * along
-
-
-def outside_holes(holes, Y):
-    """How far outside its hole each row lies: the most by which a set or an inequality is missed."""
-    sets, miss = holes.sets, np.zeros(len(Y))
-    for row, column in np.argwhere(holes.index >= 0):
-        k, y = holes.index[row, column], Y[row, column]
-        pieces = range(sets.start[k], sets.start[k + 1])
-        gaps = [max(sets.lower[p] - y, y - sets.upper[p], 0.0) for p in pieces]
-        if not gaps:
-            nodes = slice(sets.node_start[k], sets.node_start[k + 1])
-            allowed = sets.node[nodes][sets.weight[nodes] > 0]
-            gaps = [max(allowed.min() - y, y - allowed.max(), 0.0)]
-        miss[row] = max(miss[row], min(gaps))
-    if holes.inequalities is not None:
-        miss = np.maximum(miss, -holes.inequalities.slack(Y).min(axis=1, initial=np.inf))
-    return miss
 
 
 def region_mass(mean, covariance, cells):
@@ -507,3 +416,73 @@ def maximum_likelihood(log_likelihood, start, steps):
             move = move / 2
         at = at + steps * move
     raise AssertionError("no maximum was found")
+
+
+def plain_em(X, tolerance=1e-10, steps=20_000):
+    """Mean and covariance of a table whose NaN are missing at random, by expectation maximisation.
+
+    One row at a time: missing cells are filled by their regression on the seen ones, whose residual
+    covariance is added to the second moments. It ends when nothing moves by more than ``tolerance``
+    spreads.
+    """
+    X = np.asarray(X, float)
+    mean, covariance = np.nanmean(X, axis=0), np.diag(np.nanvar(X, axis=0))
+    for _ in range(steps):
+        filled, residual = np.array(X), np.zeros_like(covariance)
+        for row in filled:
+            H, S = np.flatnonzero(np.isnan(row)), np.flatnonzero(~np.isnan(row))
+            slope = np.linalg.solve(covariance[np.ix_(S, S)], covariance[np.ix_(S, H)])
+            row[H] = mean[H] + (row[S] - mean[S]) @ slope
+            residual[np.ix_(H, H)] += covariance[np.ix_(H, H)] - covariance[np.ix_(H, S)] @ slope
+        before, spread = (mean, covariance), np.sqrt(np.diag(covariance))
+        mean = filled.mean(axis=0)
+        covariance = ((filled - mean).T @ (filled - mean) + residual) / len(X)
+        step = np.abs(mean - before[0]) / spread
+        turn = np.abs(covariance - before[1]) / np.outer(spread, spread)
+        if max(step.max(), turn.max()) < tolerance:
+            return mean, covariance
+    raise AssertionError(f"nothing settled in {steps} steps")
+
+
+def log_likelihood_at_random(X, mean, covariance):
+    """Log-likelihood of the seen cells of a table whose NaN are missing at random."""
+    total = 0.0
+    for pattern in np.unique(np.isnan(X), axis=0):
+        S = np.flatnonzero(~pattern)
+        if S.size:
+            rows = (np.isnan(X) == pattern).all(axis=1)
+            part = stats.multivariate_normal(mean[S], covariance[np.ix_(S, S)])
+            total += np.sum(part.logpdf(X[np.ix_(rows, S)]))
+    return total
+
+
+def observed_information_at_random(X, mean, covariance, h=0.02):
+    """Minus the Hessian of ``log_likelihood_at_random`` in (μ, Σ_ij for i >= j), numerically.
+
+    Central differences along μ + L a and Σ + L A Lᵀ, where all directions are of one size and the
+    parameters are linear, so that the Hessian is only turned afterwards. Two widths together
+    (Richardson) leave an error of some h⁴.
+    """
+    mean, covariance = np.asarray(mean, float), np.asarray(covariance, float)
+    d, L = len(mean), np.linalg.cholesky(covariance)
+    lower = np.tril_indices(d)
+    moves = [(L[:, i], np.zeros((d, d))) for i in range(d)]
+    for i, j in zip(*lower, strict=True):
+        A = np.zeros((d, d))
+        A[i, j] = A[j, i] = 1.0
+        moves.append((np.zeros(d), L @ A @ L.T))
+
+    def difference(one, other, width):
+        total = 0.0
+        for p, q in itertools.product((1, -1), repeat=2):
+            shift = [width * (p * a + q * b) for a, b in zip(one, other, strict=True)]
+            total += p * q * log_likelihood_at_random(X, mean + shift[0], covariance + shift[1])
+        return total / (4 * width**2)
+
+    size = len(moves)
+    hessian = np.empty((size, size))
+    for k, m in itertools.combinations_with_replacement(range(size), 2):
+        wide, narrow = (difference(moves[k], moves[m], width) for width in (h, h / 2))
+        hessian[k, m] = hessian[m, k] = (4 * narrow - wide) / 3
+    back = np.linalg.inv([np.concatenate([step, turn[lower]]) for step, turn in moves])
+    return -back @ hessian @ back.T

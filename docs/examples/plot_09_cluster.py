@@ -77,7 +77,7 @@ if __name__ == "__main__":
     print(f"one machine and the cluster: {'the same bits' if same else 'they differ'}")
     sums = 8 * (SENSORS + SENSORS**2)
     print(f"the table: {table.nbytes / 1e6:.0f} MB", end="; ")
-    print(f"a sweep sends {sums / 1e3:.1f} kB to each part and as much back")
+    print(f"a step sends {sums / 1e3:.1f} kB to each part and as much back")
 
     # sphinx_gallery_start_ignore
     # The naive answer: rows in which both are seen.
@@ -130,10 +130,10 @@ if __name__ == "__main__":
 # %%
 # What to be careful about
 # ------------------------
-# ``full`` keeps the rows of every part, and two values for each hidden cell, in the memory
-# of the workers: about twice the table. Where that is too much, ``pairwise`` reads and
+# ``full`` keeps the rows of every part in the memory of the workers: one and a half times
+# the table. Where that is too much, ``pairwise`` reads and
 # forgets; its limits must be the same in all rows. Parts should be neither small (each
-# costs some milliseconds a sweep) nor too large for a worker to hold a few of them:
+# costs some milliseconds a step) nor too large for a worker to hold a few of them:
 # :doc:`/large` says more, and :doc:`/scale-plan` where it ends. What no number of rows
 # repairs is a wrong threshold or a shape far from normal: take one part, and ask
 # :func:`halfseen.diagnose` about it.

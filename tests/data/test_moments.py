@@ -67,7 +67,7 @@ def test_fits_from_chunks_agree_to_1e_12(three):
 
 @pytest.mark.parametrize("jobs", [1, 2, 3])
 def test_threads_do_not_change_a_bit(monkeypatch, rng, jobs):
-    monkeypatch.setattr("halfseen.data.row_blocks.SWEEP_CELLS", 2)
+    monkeypatch.setattr("halfseen.data.row_blocks.CACHE_CELLS", 2)
     X = _holed(rng, n=333)
     ref = hs.PairMoments.from_array(X, n_jobs=1)
     comp = hs.PairMoments.from_array(X, n_jobs=jobs)

@@ -20,7 +20,7 @@ X = hs.simulate(TRUTH, RULE, N, random_state=1)
 X_LINEAR = np.where(LINEAR.seen(Y), Y, np.nan)
 INSIDE = Y[(Y > 0).all(axis=1)]
 LOWER = np.where(np.isnan(X), -1.0, X)
-FEW = {"most_sweeps": 20, "random_state": 0}
+FEW = {"most_steps": 20, "random_state": 0}
 REGION = hs.samplers.Region(np.zeros(2), np.array([[-1.0, 0.0]]), np.zeros(1))
 RNG = np.random.default_rng
 

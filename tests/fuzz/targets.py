@@ -155,10 +155,10 @@ def saved_originals() -> dict[str, list[bytes]]:
         for rule, method in ((limits, "full"), (limits, "pairwise"), (linear, "full")):
             table = np.where(rule.seen(X), X, np.nan)
             # The first one to the end, so that it has all that a fit can have.
-            most = {} if not fits else {"most_sweeps": 5}
+            most = {} if not fits else {"most_steps": 5}
             options = {"random_state": 0, **most} if method == "full" else {}
             fits.append(hs.fit(table, rule, method, **options))
-        fits.append(hs.fit(X, method="full", transforms="log", most_sweeps=5, random_state=0))
+        fits.append(hs.fit(X, method="full", transforms="log", most_steps=5, random_state=0))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "saved")
         out: dict[str, list[bytes]] = {"fit": [], "gaussian": []}

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import halfseen as hs
-from halfseen.kernels import bivariate
+from halfseen.kernels import bivariate, univariate
 from tests import naive
 
 
@@ -95,3 +95,38 @@ def test_rectangle_follows_a_strong_correlation_into_the_tail():
     assert log_mass == pytest.approx(float(ref_log), rel=1e-11)
     assert out[1, 0] == pytest.approx(0.9 * float(ref[1]), rel=1e-10)
     assert out[2, 0] == pytest.approx(0.81 * float(ref[2]) + 0.19, rel=1e-10)
+
+
+@pytest.mark.parametrize("rho", [-0.99, -0.5, 0.0, 0.05, 0.8, 0.999])
+@pytest.mark.parametrize(
+    "rectangle",
+    [(-0.5, 1.0, 0.0, math.inf), (-math.inf, 0.4, -math.inf, -0.2), (2.0, 5.0, -1.0, 6.0),
+     (30.0, math.inf, 25.0, 31.0), (-math.inf, math.inf, -math.inf, math.inf)],
+)  # fmt: skip
+def test_outer_nodes_integrate_the_rectangle(rectangle, rho):
+    a1, b1, a2, b2 = rectangle
+    node, weight, peak = bivariate.outer_nodes(*rectangle, rho)
+    assert (np.diff(node) > 0.0).all()
+    assert (weight > 0.0).all()
+    assert node[0] > a1
+    assert node[-1] < b1
+    root = math.sqrt(1.0 - rho * rho)
+    inner = univariate.log_masses((a2 - rho * node) / root, (b2 - rho * node) / root)
+    heights = np.exp(-0.5 * node**2 + inner - peak)
+    # The peak anchors the scale: it is within a unit of the highest value.
+    assert 0.3 < heights.max() < 3.0
+    comp = math.log(weight @ heights) + peak - 0.5 * math.log(2.0 * math.pi)
+    assert comp == pytest.approx(
+        bivariate.rectangle_log_mass(*rectangle, rho), rel=1e-12, abs=1e-13
+    )
+
+
+def test_rectangle_masses_are_those_of_scipy():
+    for rho, (a1, b1, a2, b2) in itertools.product(
+        (-0.6, 0.3, 0.9), [(-0.5, 1.0, 0.0, 1.7), (-1.0, 0.3, -2.0, -0.4)]
+    ):
+        law = stats.multivariate_normal(cov=[[1, rho], [rho, 1]])
+        ref = law.cdf([b1, b2], lower_limit=[a1, a2])
+        # SciPy's cubature has some eight digits here.
+        comp = bivariate.rectangle_log_mass(a1, b1, a2, b2, rho)
+        assert comp == pytest.approx(math.log(ref), abs=1e-6)

@@ -156,7 +156,7 @@ def odd(complete, plain):
         {
             "no errors": of(X, rule, method="pairwise"),
             "seen values only": of(X, rule, method="truncation"),
-            "both sides": under(both, most_sweeps=200),
+            "both sides": under(both),
             "selection": under(selection, covariance="diagonal"),
             "thresholds": under(threshold),
             "descent": under(threshold, method="missing_descent", covariance=GAUSSIAN.covariance),
@@ -165,7 +165,7 @@ def odd(complete, plain):
             "all seen": of(complete),
             "one column": of(X[:, :1], hs.DetectionLimits(lower=1.5)),
             "two columns": of(X[:, :2], hs.DetectionLimits(lower=[1.5, 0.5])),
-            "too few steps": of(X, rule, most_sweeps=2),
+            "too few steps": of(X, rule, most_steps=2),
             "no table": lambda: dataclasses.replace(plain, source=None),
             "neither": lambda: dataclasses.replace(
                 quietly(X, rule, method="pairwise"), source=None

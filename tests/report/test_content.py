@@ -319,7 +319,6 @@ def test_monte_carlo_errors_that_are_not_finite(plain):
     # Three digits are kept.
     assert known["mean"] == pytest.approx(share, rel=5e-3)
     assert known["most"] == pytest.approx(monte_carlo_share(plain), rel=1e-3)
-    assert known["sweeps"] == plain.history["sweeps"]
 
 
 def test_the_trace_is_in_standard_errors_from_the_end(plain):
@@ -327,9 +326,59 @@ def test_the_trace_is_in_standard_errors_from_the_end(plain):
     whole = plain.history["trace"]
     moved = (whole - plain.gaussian.mean) / plain.uncertainty.mean
     assert trace["all_steps"] == len(whole)
-    assert (trace["chains"], 2 * len(whole)) == (1, trace["sweeps"])
+    assert len(whole) == plain.history["steps"]
     # Four digits are kept.
     assert pytest.approx(moved, rel=1e-3, abs=1e-12) == np.array(trace["columns"]).T
+
+
+def test_what_is_left_is_that_of_each_step(plain):
+    climb = report_content(plain)["climb"]
+    gains, values = (plain.history[key] for key in ("gains", "log_likelihoods"))
+    assert climb["steps"] == list(range(1, len(gains) + 1))
+    # Four digits are kept.
+    assert climb["estimated"] == pytest.approx(np.maximum(gains, 1e-6), rel=1e-3)
+    gained = values[-1] - values
+    assert climb["gained"][-1] is None
+    for told, right in zip(climb["gained"], gained, strict=True):
+        if right < 1e-6:
+            assert told is None
+        else:
+            assert told == pytest.approx(right, rel=1e-3)
+
+
+def test_gains_that_are_nothing_do_not_stretch_the_axis(plain):
+    history = {
+        **plain.history,
+        "gains": np.array([3.0, 1e-12, 0.0]),
+        "log_likelihoods": np.zeros(3),
+    }
+    climb = report_content(dataclasses.replace(plain, history=history))["climb"]
+    assert climb["estimated"] == [3.0, 1e-6, 1e-6]
+    assert climb["gained"] == [None] * 3
+
+
+def test_an_unknown_gain_is_left_out(plain):
+    history = {**plain.history, "gains": np.array([np.inf, 2.0]), "log_likelihoods": np.zeros(2)}
+    assert report_content(dataclasses.replace(plain, history=history))["climb"]["estimated"] == [
+        None,
+        2.0,
+    ]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"gains": None}, {"gains": np.ones(3)}, {"gains": np.ones((2, 2))}, {"log_likelihoods": None}],
+)
+def test_no_climb_without_its_numbers(plain, changed):
+    history = {**plain.history, "gains": np.ones(2), "log_likelihoods": np.ones(2), **changed}
+    assert report_content(dataclasses.replace(plain, history=history))["climb"] is None
+
+
+def test_a_pulled_estimate_does_not_climb(plain):
+    history = {**plain.history, "covariance_structure": "shrinkage"}
+    climb = report_content(dataclasses.replace(plain, history=history))["climb"]
+    assert not climb["climbs"]
+    assert climb["gained"] is None
 
 
 def test_far_from_zero_nothing_is_rounded_away(plain):

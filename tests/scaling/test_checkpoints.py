@@ -19,11 +19,12 @@ import pytest
 import halfseen as hs
 from halfseen import archive, files
 from halfseen.archive import ArchiveError, read_archive, write_archive
-from halfseen.solvers.full_information import journal
-from halfseen.solvers.full_information.averaging import Averages
-from halfseen.solvers.full_information.completion import Moments
+from halfseen.solvers.full_information import journal, learn
+from halfseen.solvers.full_information.ascent import Ascent, State
+from halfseen.solvers.full_information.charts import Chart
+from halfseen.solvers.full_information.expectation import Moments
 from halfseen.solvers.full_information.information import Information
-from halfseen.solvers.full_information.stochastic_em import State, StochasticEM
+from halfseen.solvers.full_information.m_step import Free, MStep
 
 ROOT = Path(__file__).parents[2]
 
@@ -71,15 +72,16 @@ def in_pieces(X, chunk=150):
     return da.from_array(X, chunks=(chunk, -1))
 
 
-def two_chains():
-    rule = hs.SelfCensoring(hs.between(-1.0, 1.2))
-    return hs.simulate(truth(2), rule, 500, random_state=2), rule, {}
+def several_tops(d):
+    """So little is seen that the mean may lie on either side: three climbs, then the last."""
+    rule = hs.SelfCensoring(hs.between(-0.3, 0.3))
+    return hs.simulate(truth(d), rule, 60, random_state=2), rule, {}
 
 
 def thresholds(pieces=False):
     rule = hs.LinearThreshold([[1.0, 0.4], [0.2, 1.0]], [0.3, 0.8])
     X = hs.simulate(truth(2), rule, 500, random_state=3)
-    return (in_pieces(X) if pieces else X), rule, {"accuracy": 0.3, "most_sweeps": 60}
+    return (in_pieces(X) if pieces else X), rule, {"accuracy": 0.3, "most_steps": 60}
 
 
 def sparse():
@@ -96,6 +98,11 @@ def on_disk():
     return in_pieces(X), rule, {**options, "memory": "4GB"}
 
 
+def far_start():
+    """Steps that are taken back, and curvature that is remembered."""
+    return limits(3, 100, start=hs.Gaussian([5.0, -5.0, 0.0], 4.0 * np.eye(3)))
+
+
 def on_log_scale():
     X, _, _ = limits(2, 500)
     return np.exp(X), hs.DetectionLimits(lower=np.exp(-0.3)), {"transforms": "log"}
@@ -103,15 +110,16 @@ def on_log_scale():
 
 KINDS = {
     "limits": limits,
-    "two chains": two_chains,
+    "several starts": lambda: several_tops(2),
     "trial starts": thresholds,
     "trial starts in pieces": lambda: thresholds(pieces=True),
     "penalty chosen": sparse,
     "penalty chosen in pieces": lambda: (in_pieces(limits(4, 400)[0]), *sparse()[1:]),
     "known correlation": lambda: limits(3, 500, correlation=truth(3).covariance),
     "known mean and covariance": lambda: limits(2, 500, mean=[0.0, 0.0], covariance=truth(2).covariance),
-    # 33 * 34 / 2 + 33 parameters are more than there is information for.
-    "many columns": lambda: limits(33, 300, most_sweeps=40),
+    "too few steps": lambda: limits(3, 600, most_steps=4),
+    "without standard errors": lambda: limits(3, 600, standard_errors=False),
+    "many steps": lambda: far_start(),
     "shrinkage": lambda: limits(6, 200, covariance="shrinkage"),
     "diagonal without standard errors": plain_diagonal,
     "nothing hidden": lambda: (truth(2).sample(50, np.random.default_rng(0)), None, {}),
@@ -124,46 +132,48 @@ KINDS = {
 def run(kind, **more):
     X, rule, options = KINDS[kind]()
     with warnings.catch_warnings():
-        # Some are stopped by most_sweeps: fast, and something to write down as well.
+        # Some are stopped by most_steps: fast, and something to write down as well.
         warnings.simplefilter("ignore", hs.errors.ConvergenceWarning)
         return hs.fit(X, rule, "full", **{"random_state": 5, **options, **more})
 
 
 @pytest.fixture
 def steps(monkeypatch):
-    """Count steps, and stop in the middle of one when told to."""
+    """Count steps of climbs that are written down, and stop in the middle of one when told to."""
 
     class Steps:
         made, last = 0, None
 
-    take = StochasticEM.step
+    take = Ascent.step
 
     def step(self, state):
+        # First climbs on some of the rows are short, and made again by a run that is resumed.
+        if self.climb_only and self.steps == learn.TRIAL_STEPS:
+            return take(self, state)
         if Steps.made == Steps.last:
-            # What a step does to cells and state before it is stopped must not matter.
+            # What a step does to a state before it is stopped must not matter.
             take(self, state)
             raise Stopped
         Steps.made += 1
         return take(self, state)
 
-    monkeypatch.setattr(StochasticEM, "step", step)
+    monkeypatch.setattr(Ascent, "step", step)
     return Steps
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_same_bits_however_often_it_is_stopped(kind, tmp_path, steps, monkeypatch):
+def test_the_same_bits_when_it_is_stopped_after_every_step(kind, tmp_path, steps, monkeypatch):
     if kind == "pieces on disk":
         monkeypatch.setattr("halfseen.scaling.sources.budget", lambda *given: 1000)
     reference = everything(run(kind))
     total, path = steps.made, tmp_path / "c"
-    stops = sorted({1, total // 4, total // 2, 3 * total // 4, total - 1} - {0, total})
     steps.made = 0
-    for jobs, stop in enumerate(stops, 1):
+    for stop in range(1, total):
         steps.last = stop
         # The seed is in the checkpoint; the number of threads may change.
         how = {"random_state": None} if path.exists() else {}
         with pytest.raises(Stopped):
-            run(kind, checkpoint=path, every=0, resume=True, n_jobs=1 + jobs % 2, **how)
+            run(kind, checkpoint=path, every=0, resume=True, n_jobs=1 + stop % 2, **how)
         assert steps.made == stop
     steps.last = None
     assert everything(run(kind, checkpoint=path, every=0, resume=True)) == reference
@@ -174,46 +184,74 @@ def test_the_same_bits_however_often_it_is_stopped(kind, tmp_path, steps, monkey
     assert [one.name for one in tmp_path.iterdir()] == ["c"]
 
 
-def test_without_the_cells_the_answer_is_another(tmp_path, steps, monkeypatch):
-    """What is compared above would tell: values of hidden cells that are not restored change bits."""
-    reference = everything(run("limits"))
-    steps.made, steps.last = 0, 3
-    with pytest.raises(Stopped):
-        run("limits", checkpoint=tmp_path / "c", every=0)
-    steps.last = None
-    read = journal._read_cells
+def test_every_phase_is_stopped_in(tmp_path):
+    """What is compared above has all of them, several climbs, and steps that were taken back."""
+    phases, climbs = set(), {}
+    for kind in ("limits", "penalty chosen", "several starts", "many steps"):
+        run(kind, checkpoint=tmp_path / kind)
+        with read_archive(tmp_path / kind, journal.FORMAT, journal.VERSION) as found:
+            told = found.content["climbs"]
+        climbs[kind] = len(told)
+        phases.update(phase for one in told for phase in one["phases"])
+    assert phases == set(journal._PHASES)
+    assert climbs["limits"] == 1
+    assert climbs["penalty chosen"] > 2
+    assert climbs["several starts"] == 4
 
-    def mirrored_twice(*given):
-        return ({**cells, "plain": cells["mirrored"]} for cells in read(*given))
 
-    monkeypatch.setattr(journal, "_read_cells", mirrored_twice)
-    again = run("limits", checkpoint=tmp_path / "c", every=0, resume=True)
-    assert everything(again) != reference
+@pytest.mark.parametrize("part", ["pairs", "scores", "information"])
+def test_without_a_part_of_the_state_the_answer_is_another(part, tmp_path, steps, monkeypatch):
+    """What is compared above would tell: a part that is not restored changes bits."""
+    kind = "many steps"
+    reference = everything(run(kind))
+    total, differ = steps.made, []
+    for stop in (total // 2, total - 2, total - 1):
+        path = tmp_path / str(stop)
+        steps.made, steps.last = 0, stop
+        with pytest.raises(Stopped):
+            run(kind, checkpoint=path, every=0)
+        steps.last = None
+        read = journal._read_record
+
+        def forgetful(*given, read=read):
+            record = read(*given)
+            default = State(record.state.mean, record.state.covariance)
+            setattr(record.state, part, getattr(default, part))
+            return record
+
+        with monkeypatch.context() as patch:
+            patch.setattr(journal, "_read_record", forgetful)
+            again = run(kind, checkpoint=path, every=0, resume=True)
+        differ.append(everything(again) != reference)
+    assert any(differ)
 
 
 def test_every_part_of_a_state_comes_back(tmp_path, rng):
     """Some parts keep their defaults in most runs: their loss would go unnoticed above."""
-    d, s, q = 3, 9, 5
-    shapes = {"basis": (s, q), "missing": (q,), "at": (s,)}
-    parts = {name: rng.normal(size=shapes.get(name, (q, q))) for name in journal._INFORMATION}
-    moments = [Moments(rng.normal(size=d), rng.normal(size=(d, d))) for _ in range(2)]
-    averages = Averages(4, *([rng.normal(size=k) for _ in range(7)] for k in (s, d, (d, d))))
-    averages.pending = [(rng.normal(size=s), moments[1])] * 3
+    d, q = 3, 9
+    place = rng.normal(size=d), np.diag(rng.uniform(1.0, 2.0, d))
+    chart = Chart(MStep(Free()), *place, 40)
+    parts = [rng.normal(size=(q, q)), *rng.normal(size=(3, q))]
     state = State(
-        mean=rng.normal(size=d), covariance=np.diag(rng.uniform(1.0, 2.0, d)), phase="climbing",
-        moments=moments[0], averages=averages, information=Information(**parts),
-        recent=[rng.normal(size=s)] * 2, last_look=rng.normal(size=s), looks=[0.3, 0.1], climbs=2,
-        last_step=0.7, trust=0.25, ratio=0.6, sweeps=11,
+        mean=rng.normal(size=d), covariance=np.diag(rng.uniform(1.0, 2.0, d)), phase="averaging",
+        value=-3.0, moments=Moments(rng.normal(size=d), rng.normal(size=(d, d))),
+        origin=(rng.normal(size=d), np.diag(rng.uniform(1.0, 2.0, d))), score=rng.normal(size=q),
+        direction=rng.normal(size=q), length=0.3, tries=2,
+        pairs=[(rng.normal(size=q), rng.normal(size=q))] * 2, information=Information(chart, *parts),
+        scores=[rng.normal(size=q)] * 4, gain=0.2, ratio=0.6, stuck=True, climbed=[0.4, 0.1],
+        noise=0.1, points=7,
     )  # fmt: skip
     default = State(state.mean, state.covariance)
     for field in dataclasses.fields(State)[2:]:
         assert plain(getattr(state, field.name)) != plain(getattr(default, field.name))
-    history = [{"mean": rng.normal(size=d), "ratio": np.inf, "phase": "settling"}] * 4
+    numbers = {"value": -np.inf, "gain": np.inf, "ratio": 0.3}
+    history = [{"mean": rng.normal(size=d), "phase": "settling", **numbers}] * 4
     record = journal.Record(state, history, True)
-    arrays = {f"chain0.{name}": array for name, array in journal._arrays_of(record).items()}
+    arrays = {f"climb0.{name}": array for name, array in journal._arrays_of(record).items()}
     write_archive(tmp_path / "c", "x", 1, {"told": journal._tell(record)}, arrays)
+    same = journal.Run({"shape": [40, d]}, chart.m_step)
     with read_archive(tmp_path / "c", "x", 1) as found:
-        again = journal._read_record(found, 0, found.content["told"], d)
+        again = journal._read_record(found, 0, found.content["told"], same)
     assert plain(again) == plain(record)
 
 
@@ -230,14 +268,14 @@ class TestWhen:
         run("limits", checkpoint=tmp_path / "c")
         assert len(moments) == 1, "with a minute between, only the end is written"
         moments.clear()
-        run("two chains", checkpoint=tmp_path / "d", every=0.02)
-        # The ends of both chains are written in any case.
+        run("several starts", checkpoint=tmp_path / "d", every=0.02)
+        # The ends of all four climbs are written in any case.
         short = sum(b - a < 0.02 for a, b in itertools.pairwise(moments))
-        assert short <= 2
+        assert short <= 4
 
     def test_a_generator_gives_the_seed_before(self, tmp_path, steps):
         reference = everything(run("limits", random_state=np.random.default_rng(8)))
-        steps.made, steps.last = 0, 4
+        steps.made, steps.last = 0, 3
         how = {"checkpoint": tmp_path / "c", "every": 0}
         with pytest.raises(Stopped):
             run("limits", random_state=np.random.default_rng(8), **how)
@@ -251,17 +289,18 @@ class TestWhen:
 
 @pytest.fixture(scope="module")
 def stopped(tmp_path_factory):
-    """A checkpoint of "limits" after six steps."""
-    path, take, made = tmp_path_factory.mktemp("stopped") / "c", StochasticEM.step, []
+    """A checkpoint of "limits" two steps before its end, at the top: all that a climb has is there."""
+    path, take, made = tmp_path_factory.mktemp("stopped") / "c", Ascent.step, []
+    last = run("limits").history["steps"] - 2
 
     def step(self, state):
         made.append(1)
-        if len(made) > 6:
+        if len(made) > last:
             raise Stopped
         return take(self, state)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(StochasticEM, "step", step)
+        patch.setattr(Ascent, "step", step)
         with pytest.raises(Stopped):
             run("limits", checkpoint=path, every=0)
     return path
@@ -307,7 +346,7 @@ class TestRefusals:
             (lambda self: {"mean": [0.0, 0.0, 0.0]}, "of other options"),
             (lambda self: {"start": truth(3)}, "of other options"),
             (lambda self: {"accuracy": 0.2}, r"of another accuracy\."),
-            (lambda self: {"most_sweeps": 7}, r"of another most_sweeps\."),
+            (lambda self: {"most_steps": 7}, r"of another most_steps\."),
             (lambda self: {"standard_errors": False}, r"of another standard_errors\."),
             (
                 lambda self: {"random_state": 6, "accuracy": 0.2},
@@ -331,7 +370,7 @@ class TestRefusals:
     def test_a_newer_format(self, checkpoint, monkeypatch):
         monkeypatch.setattr(journal, "VERSION", 0)
         with pytest.raises(
-            ArchiveError, match=r"written by a newer halfseen \(format 1, this one reads 0\)"
+            ArchiveError, match=r"written by a newer halfseen \(format 2, this one reads 0\)"
         ):
             resumed(checkpoint)
 
@@ -438,15 +477,14 @@ class TestCrafted:
                 {name: np.concatenate([arrays[name], arrays[name]], axis=-1)}
             ),
         ]
-        # What a chain has only in some phases may be missing.
-        may_go = {"chain0.last_look"}
         tried = 0
         for name in names:
-            for change in changes[name in may_go :]:
+            # The gains of fewer steps may be those of more.
+            for change in changes[: 3 if name == "climb0.climbed" else 4]:
                 path = shutil.copy(checkpoint, tmp_path / "crafted")
                 self.craft(path, lambda _, arrays, n=name, c=change: c(arrays, n))
                 tried += 1
-        assert tried > 40
+        assert tried == 4 * len(journal._SHAPES) - 1
 
     @pytest.mark.parametrize(
         "change",
@@ -455,38 +493,34 @@ class TestCrafted:
             lambda c, a: c["run"].pop("seed"),
             lambda c, a: c["run"].update(seed="5"),
             lambda c, a: c["run"].update(seed=-1),
-            lambda c, a: c.pop("chains"),
-            lambda c, a: c["chains"].clear(),
-            lambda c, a: c.update(chains={}),
-            lambda c, a: c["chains"].insert(0, c["chains"][0]),
-            lambda c, a: c["chains"].append(7),
-            lambda c, a: c["chains"][0].pop("state"),
-            lambda c, a: c["chains"][0]["state"].update(phase="resting"),
-            lambda c, a: c["chains"][0]["state"].update(looks="many"),
-            lambda c, a: c["chains"][0]["state"].update(looks=[[]]),
-            lambda c, a: c["chains"][0]["state"].update(climbs=1.5),
-            lambda c, a: c["chains"][0]["state"].update(ratio=None),
-            lambda c, a: c["chains"][0]["state"].update(ratio=10**400),
-            lambda c, a: c["chains"][0].update(batch_size=0),
-            lambda c, a: c["chains"][0].update(batch_size="1"),
-            lambda c, a: c["chains"][0]["phases"].pop(),
-            lambda c, a: c.update(drawing=[5, 0]),
-            lambda c, a: c.update(drawing=[6, 0, 6]),
-            lambda c, a: c.update(drawing=[5, 0, -6]),
-            lambda c, a: c.update(drawing=[5, 0, None]),
-            lambda c, a: a.update({"chain0.mean": np.array([0.0, np.nan, 0.0])}),
-            lambda c, a: a.update({"cells.00000001.plain": np.zeros(3)}),
-            lambda c, a: a.update({"chain0.other": np.zeros(3)}),
-            lambda c, a: a.__setitem__(
-                "cells.00000000.plain", np.full_like(a["cells.00000000.plain"], np.nan)
-            ),
+            lambda c, a: c.pop("climbs"),
+            lambda c, a: c["climbs"].clear(),
+            lambda c, a: c.update(climbs={}),
+            lambda c, a: c["climbs"].insert(0, c["climbs"][0]),
+            lambda c, a: c["climbs"].append(7),
+            lambda c, a: c["climbs"][0].pop("state"),
+            lambda c, a: c["climbs"][0]["state"].update(phase="resting"),
+            lambda c, a: c["climbs"][0]["state"].update(tries=1.5),
+            lambda c, a: c["climbs"][0]["state"].update(stuck=1),
+            lambda c, a: c["climbs"][0]["state"].update(length="1"),
+            lambda c, a: c["climbs"][0]["state"].update(ratio=None),
+            lambda c, a: c["climbs"][0]["state"].update(ratio=10**400),
+            lambda c, a: c["climbs"][0].update(ended=0),
+            lambda c, a: c["climbs"][0]["phases"].pop(),
+            lambda c, a: a.update({"climb0.mean": np.array([0.0, np.nan, 0.0])}),
+            lambda c, a: a.update({"climb0.covariance": -np.eye(3)}),
+            lambda c, a: a.update({"climb0.origin.covariance": -np.eye(3)}),
+            lambda c, a: a.update({"climb0.climbed": np.zeros(9)}),
+            lambda c, a: a.update({"climb0.other": np.zeros(3)}),
+            lambda c, a: [a.pop(f"climb0.origin.{part}") for part in ("mean", "covariance")],
+            lambda c, a: [a.pop(f"climb0.moments.{part}") for part in ("first", "second")],
         ],
     )
     def test_what_no_run_writes(self, checkpoint, change):
         self.craft(checkpoint, change)
 
-    def test_chains_of_fewer_columns(self, checkpoint, tmp_path, steps):
-        small, steps.last = tmp_path / "small", 6
+    def test_climbs_of_fewer_columns(self, checkpoint, tmp_path, steps):
+        small, steps.last = tmp_path / "small", 2
         X, rule, _ = limits(2, 600)
         with pytest.raises(Stopped):
             hs.fit(X, rule, "full", random_state=5, checkpoint=small, every=0)
@@ -500,25 +534,14 @@ class TestCrafted:
 
         assert "has shape (2,)" in self.craft(checkpoint, swap)
 
-    def test_cells_of_other_pieces(self, tmp_path, steps):
-        """One piece more or less, or cells that belong to the next one."""
+    def test_other_pieces(self, tmp_path, steps):
+        """Other pieces are another table: sums are taken piece by piece."""
         path, steps.last = tmp_path / "c", 3
         X, rule, _ = limits()
         how = {"random_state": 5, "checkpoint": path, "every": 0, "resume": True}
         with pytest.raises(Stopped):
             hs.fit(in_pieces(X), rule, "full", **how)
         steps.last = None
-        with read_archive(path, journal.FORMAT, journal.VERSION) as old:
-            content, arrays = old.content, dict(old.arrays())
-        a, b = "cells.00000000.plain", "cells.00000001.plain"
-        moved = {**arrays, a: arrays[a][:-1], b: np.concatenate([arrays[a][-1:], arrays[b]])}
-        fewer = {name: array for name, array in arrays.items() if "00000003" not in name}
-        for wrong in (moved, fewer):
-            write_archive(path, journal.FORMAT, journal.VERSION, content, wrong)
-            with pytest.raises(ArchiveError, match=r"hidden cells"):
-                hs.fit(in_pieces(X), rule, "full", **how)
-        # Other pieces are another table: sums are taken piece by piece.
-        write_archive(path, journal.FORMAT, journal.VERSION, content, arrays)
         with pytest.raises(ArchiveError, match="another table"):
             hs.fit(in_pieces(X, 200), rule, "full", **how)
 
@@ -601,18 +624,15 @@ class TestLeftBehind:
 class TestCommandLine:
     SCRIPT = """
 import os, signal, sys
-from halfseen.solvers.full_information.averaging import Averages
-from halfseen.solvers.full_information.completion import Moments
-from halfseen.solvers.full_information.information import Information
-from halfseen.solvers.full_information.stochastic_em import State, StochasticEM
+from halfseen.solvers.full_information.ascent import Ascent
 from halfseen.cli import app
-take, made = StochasticEM.step, []
+take, made = Ascent.step, []
 def step(self, state):
     made.append(1)
     if len(made) == int(sys.argv[1]):
         os.kill(os.getpid(), signal.SIGINT)
     return take(self, state)
-StochasticEM.step = step
+Ascent.step = step
 app(sys.argv[2:], prog_name="halfseen")
 """
 
@@ -635,11 +655,11 @@ app(sys.argv[2:], prog_name="halfseen")
         words = ["fit", "t.csv", "--seen", "a, b: >=-0.3", "--seed", "3", "--output"]
         assert self.halfseen(tmp_path, 0, *words, "whole.json")[0] == 0
         kept = [*words, "part.json", "--checkpoint", "c", "--every", "0"]
-        code, _, err = self.halfseen(tmp_path, 4, *kept)
+        code, _, err = self.halfseen(tmp_path, 2, *kept)
         assert code == 130, err
         assert "press Ctrl-C again to stop at once" in err
         told = " ".join(err.split())
-        assert "interrupted after 8 sweeps; c has the state, and --resume goes on" in told
+        assert "interrupted after 2 steps; c has the state, and --resume goes on" in told
         assert not (tmp_path / "part.json").exists()
         code, _, err = self.halfseen(tmp_path, 0, *kept)
         assert code == 2

@@ -20,7 +20,7 @@ from tests.scaling.toys import (
     assert_same_bits,
     die,
     die_once,
-    make_state,
+    make_rows,
     power,
     refuse,
     run,
@@ -49,8 +49,8 @@ def test_the_same_bits_as_here(two_workers, reference):
         assert_same_bits(run(engine, steps=20), reference)
 
 
-# One; two in a row, the second before the first is replaced; one before and one after the backup.
-@pytest.mark.parametrize("moments", [(3,), (5, 6), (14, 18)])
+# One; two in a row, the second before the first is replaced; one after the other.
+@pytest.mark.parametrize("moments", [(3,), (5, 6), (8, 14)])
 def test_the_same_bits_when_workers_are_killed(two_workers, reference, moments):
     def before_step(moment):
         if moment in moments:
@@ -73,39 +73,17 @@ def test_the_same_bits_when_a_worker_is_killed_within_a_step(two_workers, refere
         assert_same_bits(run(engine, steps=20, before_step=before_step), reference)
 
 
-def test_little_is_computed_again_after_a_backup(two_workers, tmp_path, monkeypatch):
-    monkeypatch.setattr(cluster, "SAFE_EVERY", 10)
-    steps, killed_before, seconds = 16, 12, 0.03
+def test_only_what_died_is_computed_again(two_workers, tmp_path):
+    """The dead worker's blocks are made again, and nothing of the questions before is asked again."""
+    steps, killed_before = 8, 5
     with ClusterEngine(two_workers) as engine:
-        state = engine.make(make_state, [50] * BLOCKS, range(BLOCKS), 1.0)
+        rows = engine.make(make_rows, [50] * BLOCKS, range(BLOCKS), 1.0)
         for moment in range(steps):
             if moment == killed_before:
                 kill_one(two_workers)
-            state, _ = engine.step(
-                sleep_and_note, state, common=(str(tmp_path), seconds), combine=operator.add
-            )
-    # Blocks of the dead worker, at most all, go back to the backup and start the step under way again.
-    # Until the engine looks and drops them, backups that were on it are computed again too, by the
-    # living worker, with as much time again for messages. Were nothing backed up, half of the blocks
-    # would start from the beginning: 66 runs.
-    again = len(list(tmp_path.iterdir())) - steps * BLOCKS
-    assert 0 < again <= BLOCKS * (killed_before - 10 + 1) + 2 * cluster.LOOK / seconds
-
-
-def test_states_are_backed_up_on_another_worker(two_workers):
-    with ClusterEngine(two_workers) as engine:
-        state = engine.make(make_state, [50] * 6, range(6), 1.0)
-        distributed.wait(state.slots)
-        before = two_workers.who_has(state.slots)
-        later = engine._backed_up(state.slots)
-        distributed.wait(later)
-        # Longer than the two seconds in which Dask removes what is on two workers.
-        time.sleep(2.5)
-        originals, copies = engine._backups[:6], engine._backups[6:]
-        after = two_workers.who_has([*originals, *copies])
-        for original, copy in zip(originals, copies, strict=True):
-            assert after[original.key] == before[original.key]
-            assert not set(after[original.key]) & set(after[copy.key])
+            engine.total(sleep_and_note, rows, common=(str(tmp_path), 0.03), combine=operator.add)
+    # At most every block starts the question under way again.
+    assert 0 <= len(list(tmp_path.iterdir())) - steps * BLOCKS <= BLOCKS
 
 
 def test_a_task_that_dask_gave_up_is_tried_again(two_workers, tmp_path, monkeypatch):
@@ -136,11 +114,11 @@ def test_errors_of_the_work_come_through(two_workers):
 
 def test_an_interrupt_cancels_what_is_under_way(two_workers, tmp_path):
     with ClusterEngine(two_workers) as engine:
-        state = engine.make(make_state, [50] * BLOCKS, range(BLOCKS), 1.0)
+        rows = engine.make(make_rows, [50] * BLOCKS, range(BLOCKS), 1.0)
         timer = threading.Timer(0.6, os.kill, (os.getpid(), signal.SIGINT))
         timer.start()
         with pytest.raises(KeyboardInterrupt):
-            engine.step(sleep_and_note, state, common=(str(tmp_path), 0.5), combine=operator.add)
+            engine.total(sleep_and_note, rows, common=(str(tmp_path), 0.5), combine=operator.add)
     time.sleep(1.2)
     done = len(list(tmp_path.iterdir()))
     time.sleep(1.0)
@@ -173,9 +151,9 @@ def count_tasks(name, dask_scheduler):
 
 def test_names_for_the_dashboard():
     assert label_of(power) == "power"
-    assert label_of(partial(make_state, scale=2)) == "make-state"
+    assert label_of(partial(make_rows, scale=2)) == "make-rows"
     assert label_of(lambda x: x) == "work"
-    assert distributed.utils.key_split("halfseen-make-state-0a1b2c3d-7-12") == "halfseen-make-state"
+    assert distributed.utils.key_split("halfseen-make-rows-0a1b2c3d-7-12") == "halfseen-make-rows"
 
 
 def test_no_client():

@@ -17,7 +17,16 @@ import halfseen as hs
 from halfseen.parallel import Tree, single_blas_thread
 from halfseen.scaling.engine import Kept, combine_by_level, keepable
 from halfseen.scaling.local import LOCK, PREFIX, InFile, InMemory, LocalEngine
-from tests.scaling.toys import BLOCKS, ROWS, assert_same_bits, make_fixed, make_state, refuse, run
+from tests.scaling.toys import (
+    BLOCKS,
+    ROWS,
+    assert_same_bits,
+    keep,
+    make_rows,
+    make_weights,
+    refuse,
+    run,
+)
 
 ROOT = Path(__file__).parents[2]
 
@@ -110,7 +119,7 @@ class TestSameBits:
 
     def test_both_places_are_used(self, tmp_path):
         with LocalEngine(tmp_path, 1, 250_000) as engine:
-            kept = engine.make(make_state, [ROWS] * BLOCKS, range(BLOCKS), 1.0)
+            kept = engine.make(make_rows, [ROWS] * BLOCKS, range(BLOCKS), 1.0)
             assert {type(slot) for slot in kept.slots} == {InMemory, InFile}
 
     def test_every_kind_of_array_comes_back(self, tmp_path):
@@ -124,7 +133,7 @@ class TestSameBits:
             "nan": np.array([np.nan, -0.0, np.inf]),
         }
         with LocalEngine(tmp_path, 1, 1) as engine:
-            (back,) = engine.each(dict, engine.put([values]))
+            (back,) = engine.each(dict, keep(engine, [values]))
         assert list(back) == list(values)
         for name, array in values.items():
             assert back[name].dtype == array.dtype
@@ -132,59 +141,12 @@ class TestSameBits:
             assert back[name].tobytes() == array.tobytes()
 
 
-class TestStep:
-    def test_a_state_is_used_up(self):
-        with LocalEngine() as engine:
-            state = engine.put([{"x": np.zeros(3)}])
-            new, _ = engine.step(lambda s: (s, 1), state, combine=operator.add)
-            with pytest.raises(RuntimeError, match="handed to a step"):
-                engine.step(lambda s: (s, 1), state, combine=operator.add)
-            engine.release(state)
-            engine.release(new)
-            engine.release(new)
-
-    def test_a_state_in_memory_is_not_copied(self):
+class TestWork:
+    def test_values_in_memory_are_not_copied(self):
         array = np.zeros(3)
         with LocalEngine() as engine:
-            state = engine.put([{"x": array}])
-
-            def add(state):
-                state["x"] += 1.0
-                return state, None
-
-            engine.step(add, state, combine=operator.add)
-        assert (array == 1.0).all()
-
-    def test_old_files_go_one_by_one(self, tmp_path):
-        most = []
-
-        def look(state):
-            most.append(len(list(scratch_in(tmp_path)[0].glob("*.raw"))))
-            return {"x": state["x"] + 1.0}, None
-
-        with LocalEngine(tmp_path, 1, 1) as engine:
-            state = engine.put({"x": np.zeros(10)} for _ in range(8))
-            engine.step(look, state, combine=lambda a, b: None)
-        assert max(most) <= 8
-
-    def test_a_state_may_grow_and_shrink(self, tmp_path):
-        def resize(state, n):
-            return {"x": np.full(n, state["x"][0])}, n
-
-        for memory in (None, 500, 1):
-            with LocalEngine(tmp_path, 2, memory) as engine:
-                state = engine.put({"x": np.full(10, float(k))} for k in range(4))
-                for n in (100, 1, 50):
-                    state, _ = engine.step(resize, state, common=(n,), combine=operator.add)
-                sums = list(engine.each(lambda s: s["x"].sum(), state))
-                assert sums == [0.0, 50.0, 100.0, 150.0]
-                engine.release(state)
-                assert engine._held == 0
-
-    def test_released_values_leave_no_files(self, tmp_path):
-        with LocalEngine(tmp_path, 1, 1) as engine:
-            engine.release(engine.put([{"x": np.zeros(10)}]))
-            assert not list(scratch_in(tmp_path)[0].glob("*.raw"))
+            (seen,) = engine.each(dict, keep(engine, [{"x": array}]))
+        assert seen["x"] is array
 
     def test_errors_come_through(self):
         with LocalEngine(n_jobs=2) as engine, pytest.raises(ValueError, match="item 0"):
@@ -193,7 +155,7 @@ class TestStep:
     def test_few_results_are_in_memory_at_a_time(self):
         started = []
         with LocalEngine(n_jobs=2) as engine:
-            kept = engine.put({"k": np.array(k)} for k in range(50))
+            kept = keep(engine, ({"k": np.array(k)} for k in range(50)))
             results = engine.each(lambda value: started.append(int(value["k"])), kept)
             next(results)
             time.sleep(0.05)
@@ -205,24 +167,24 @@ class TestScratch:
     def test_it_goes_when_the_engine_is_closed_or_forgotten(self, tmp_path):
         engine = LocalEngine(tmp_path, 1, 1)
         assert not scratch_in(tmp_path), "nothing is made before it is needed"
-        engine.put([{"x": np.zeros(3)}])
+        keep(engine, [{"x": np.zeros(3)}])
         assert scratch_in(tmp_path)
         engine.close()
         engine.close()
         assert not scratch_in(tmp_path)
         engine = LocalEngine(tmp_path, 1, 1)
-        engine.put([{"x": np.zeros(3)}])
+        keep(engine, [{"x": np.zeros(3)}])
         del engine
         assert not scratch_in(tmp_path)
 
     @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
     def test_it_goes_with_an_error(self, tmp_path, error):
-        def fail(state):
+        def fail(values):
             raise error
 
         with pytest.raises(error), LocalEngine(tmp_path, 2, 1) as engine:  # noqa: PT012
-            state = engine.put({"x": np.zeros(3)} for _ in range(5))
-            engine.step(fail, state, combine=operator.add)
+            kept = keep(engine, ({"x": np.zeros(3)} for _ in range(5)))
+            engine.total(fail, kept, combine=operator.add)
         assert not scratch_in(tmp_path)
 
     CHILD = """
@@ -230,7 +192,7 @@ class TestScratch:
     import numpy as np
     from halfseen.scaling.local import LocalEngine
     engine = LocalEngine(sys.argv[1], 1, 1)
-    engine.put([{"x": np.zeros(3)}])
+    engine.make(lambda *piece: {"x": np.zeros(3)}, [0], [0])
     print("made", flush=True)
     time.sleep(float(sys.argv[2]))
     """
@@ -260,7 +222,7 @@ class TestScratch:
             killed.kill()
             killed.communicate()
             with LocalEngine(tmp_path, 1, 1) as engine:
-                engine.put([{"x": np.zeros(3)}])
+                keep(engine, [{"x": np.zeros(3)}])
                 assert len(scratch_in(tmp_path)) == 2
             (left,) = scratch_in(tmp_path)
             assert (left / LOCK).exists()
@@ -273,16 +235,16 @@ class TestScratch:
         monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
         message = r"need 88000 bytes \(88 kB\) in .*, where 50000 \(50 kB\) are free. Try"
         with LocalEngine(tmp_path, 1, 1) as engine, pytest.raises(hs.InputError, match=message):
-            engine.make(make_fixed, [1000] * 11, range(11))
+            engine.make(make_weights, [1000] * 11, range(11))
 
     def test_a_folder_that_is_not_there(self, tmp_path):
         engine = LocalEngine(tmp_path / "nowhere", 1, 1)
         with pytest.raises(hs.InputError, match="no scratch folder can be made in"):
-            engine.put([{"x": np.zeros(3)}])
+            keep(engine, [{"x": np.zeros(3)}])
 
     def test_a_file_that_was_cut_short(self, tmp_path):
         with LocalEngine(tmp_path, 1, 1) as engine:
-            kept = engine.put([{"x": np.zeros(3)}])
+            kept = keep(engine, [{"x": np.zeros(3)}])
             kept.slots[0].path.write_bytes(b"short")
             with pytest.raises(hs.InputError, match="cut short"):
                 list(engine.each(dict, kept))
@@ -290,7 +252,7 @@ class TestScratch:
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the peak from Linux")
 def test_memory_stays_within_the_budget(tmp_path):
-    # 50 blocks of 8 MB with 150 MB to spare; a step has the old and the new values at once.
+    # 50 blocks of 8 MB with 150 MB to spare; the work has as much again at a time.
     process = child(
         """
         import re, sys
@@ -301,8 +263,8 @@ def test_memory_stays_within_the_budget(tmp_path):
         def make(piece, number):
             return {"x": np.random.default_rng(number).random(10**6)}
 
-        def step(state, shift):
-            return {"x": state["x"] + shift}, state["x"].sum()
+        def shifted(values, shift):
+            return (values["x"] + shift).sum()
 
         def add(a, b):
             return a + b
@@ -310,12 +272,12 @@ def test_memory_stays_within_the_budget(tmp_path):
         np.random.default_rng(0).random(10)
         base = resident_bytes()
         with LocalEngine(sys.argv[1], 2, 150 * 10**6) as engine:
-            state = engine.make(make, [None] * 50, range(50))
+            kept = engine.make(make, [None] * 50, range(50))
             for k in range(3):
-                state, total = engine.step(step, state, common=(k,), combine=add)
-            for values in engine.each(dict, state):
+                engine.total(shifted, kept, common=(k,), combine=add)
+            for values in engine.each(dict, kept):
                 pass
-            held = sum(slot.size for slot in state.slots)
+            held = sum(slot.size for slot in kept.slots)
         peak = re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())
         print(held, 1024 * int(peak[1]) - base)
         """,
@@ -374,6 +336,6 @@ class TestOneBlasThread:
 def test_kept_values_know_their_number():
     kept = Kept([1, 2, 3])
     assert len(kept) == 3
-    assert not kept.gone
-    kept.hand_over()
-    assert kept.gone
+    kept.forget()
+    with pytest.raises(RuntimeError, match="forgotten when their engine was closed"):
+        len(kept)

@@ -20,15 +20,15 @@ THRESHOLDS = hs.LinearThreshold.anchored([0], [[1.0, 0.5, 0.0, 0.0], [0.5, 0, 1,
     0.6, 0.5, 1.9,
 ])  # fmt: skip
 ROWS = 3000
-# Sixty sweeps are few, but enough to compare bits.
+# Few steps, but enough to compare bits.
 pytestmark = pytest.mark.filterwarnings("ignore::halfseen.errors.ConvergenceWarning")
 
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
     """Pieces of 256 rows, in blocks of 64."""
-    monkeypatch.setattr(row_blocks, "SWEEP_CELLS", 2**8)
-    monkeypatch.setattr(row_blocks, "SWEEP_BLOCKS", 4)
+    monkeypatch.setattr(row_blocks, "CACHE_CELLS", 2**8)
+    monkeypatch.setattr(row_blocks, "CACHES_PER_PIECE", 4)
 
 
 def numbers(fit):
@@ -68,7 +68,7 @@ def test_full_gives_the_same_bits_wherever_the_rows_are(rule, tmp_path, monkeypa
     np.save(tmp_path / "x.npy", X)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
     fits = [
-        hs.fit(table, rule, random_state=5, most_sweeps=60, **more)
+        hs.fit(table, rule, random_state=5, most_steps=12, **more)
         for table, more in (
             (array_blocks(X), {"n_jobs": 1}),
             (mapped, {"n_jobs": 2}),
@@ -79,7 +79,7 @@ def test_full_gives_the_same_bits_wherever_the_rows_are(rule, tmp_path, monkeypa
         assert_same_bits(fits[0], other)
     assert list(tmp_path.iterdir()) == [tmp_path / "x.npy"]
     # In memory only the first sums are taken in another order, so that all the rest is as close.
-    whole = hs.fit(X, rule, random_state=5, most_sweeps=60)
+    whole = hs.fit(X, rule, random_state=5, most_steps=12)
     for one, other in zip(numbers(whole), numbers(fits[0]), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 
@@ -98,7 +98,7 @@ def test_paths_patterns_and_files_are_the_same_table(tmp_path):
     X = hs.simulate(FOUR, LIMITS, ROWS, 3)
     folder = as_parquet(X, tmp_path / "data")
     fits = [
-        hs.fit(source, LIMITS, random_state=0, most_sweeps=30)
+        hs.fit(source, LIMITS, random_state=0, most_steps=30)
         for source in (folder, str(folder), str(folder / "part-*.parquet"), hs.scan_parquet(folder))
     ]
     for other in fits[1:]:
@@ -133,8 +133,8 @@ def test_transforms_names_and_simply_missing_cells():
     X[gone, 1], mask[gone, 1] = np.nan, True
     names = ["lead", "zinc", "iron", "tin"]
     common = {"random_state": 1, "transforms": "log", "missing_at_random": mask, "names": names}
-    ref = hs.fit(X, rule, most_sweeps=60, **common)
-    comp = hs.fit(array_blocks(X), rule, most_sweeps=60, **common)
+    ref = hs.fit(X, rule, most_steps=60, **common)
+    comp = hs.fit(array_blocks(X), rule, most_steps=60, **common)
     assert comp.names == tuple(names)
     assert comp.transforms is not None
     for one, other in zip(numbers(ref), numbers(comp), strict=True):
@@ -152,9 +152,9 @@ def test_limits_by_row_go_with_their_rows(tmp_path):
     rule = hs.DetectionLimits(lower=lower)
     X = hs.simulate(FOUR, rule, ROWS, 6)
     folder = as_parquet(X, tmp_path / "data")
-    comp = hs.fit(folder, rule, random_state=1, most_sweeps=60)
+    comp = hs.fit(folder, rule, random_state=1, most_steps=60)
     # It starts from the columns one by one: moments do not tell rows with other limits apart.
-    ref = hs.fit(X, rule, random_state=1, most_sweeps=60)
+    ref = hs.fit(X, rule, random_state=1, most_steps=60)
     error = ref.standard_errors.mean
     assert (abs(comp.gaussian.mean - ref.gaussian.mean) < 0.5 * error).all()
     with pytest.raises(InputError, match="method 'pairwise' does not fit a table in pieces"):
@@ -233,7 +233,7 @@ def test_a_mapped_file_is_given_back(tmp_path):
     blocks = array_blocks(private)
     np.testing.assert_array_equal(blocks.pieces[0].read()[3], 7.0)
     np.testing.assert_array_equal(blocks.pieces[0].read()[3], 7.0)  # changes are not given back
-    fit = hs.fit(np.load(tmp_path / "x.npy", mmap_mode="r"), LIMITS, random_state=0, most_sweeps=20)
+    fit = hs.fit(np.load(tmp_path / "x.npy", mmap_mode="r"), LIMITS, random_state=0, most_steps=20)
     assert fit.impute().shape == X.shape
 
 
@@ -241,7 +241,7 @@ def test_an_array_gives_the_same_bits_with_and_without_a_limit_of_memory():
     for rule in (LIMITS, UNION, THRESHOLDS):
         X = hs.simulate(FOUR, rule, ROWS, 12)
         for method in ("full", *(() if rule is THRESHOLDS else ("pairwise",))):
-            more = {"most_sweeps": 30} if method == "full" else {}
+            more = {"most_steps": 30} if method == "full" else {}
             fits = [
                 hs.fit(X, rule, method, random_state=1, **more, **memory)
                 for memory in ({}, {"memory": "3GB"})
@@ -251,7 +251,7 @@ def test_an_array_gives_the_same_bits_with_and_without_a_limit_of_memory():
 
 def test_a_run_that_filled_the_memory_goes_on_with_a_limit(tmp_path):
     X = hs.simulate(FOUR, LIMITS, ROWS, 13)
-    common = {"random_state": 1, "most_sweeps": 30, "checkpoint": tmp_path / "c", "every": 0}
+    common = {"random_state": 1, "most_steps": 30, "checkpoint": tmp_path / "c", "every": 0}
     ref = hs.fit(X, LIMITS, **common)
     assert_same_bits(ref, hs.fit(X, LIMITS, **common, resume=True, memory="3GB"))
 
@@ -268,12 +268,12 @@ def test_pieces_that_are_not_as_they_were_told_are_refused():
 def test_frames_keep_their_names_and_tables(tmp_path):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(hs.simulate(FOUR, LIMITS, 400, 15), columns=list("abcd"))
-    fit = hs.fit(frame, LIMITS, random_state=0, most_sweeps=20, memory="3GB")
+    fit = hs.fit(frame, LIMITS, random_state=0, most_steps=20, memory="3GB")
     assert list(fit.mean.index) == list("abcd")
     assert fit.impute().shape == (400, 4)
     folder = as_parquet(frame.to_numpy(), tmp_path / "data")
     with pytest.raises(InputError, match="does not hold its table"):
-        hs.diagnose(hs.fit(folder, LIMITS, random_state=0, most_sweeps=20))
+        hs.diagnose(hs.fit(folder, LIMITS, random_state=0, most_steps=20))
 
 
 @pytest.mark.parametrize("dtype", [">f8", "i4", "f2", "f4"])

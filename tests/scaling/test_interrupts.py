@@ -16,7 +16,7 @@ from halfseen import archive
 from halfseen.archive import read_archive
 from halfseen.errors import Interrupted
 from halfseen.solvers.full_information import journal
-from halfseen.solvers.full_information.stochastic_em import StochasticEM
+from halfseen.solvers.full_information.ascent import Ascent
 from halfseen.solvers.loop import interrupts_held
 from tests.scaling.test_checkpoints import everything, limits, run
 
@@ -33,7 +33,7 @@ def press():
 
 def steps_in(path):
     with read_archive(path, journal.FORMAT, journal.VERSION) as found:
-        return len(found.array("chain0.history.ratio"))
+        return len(found.array("climb0.history.ratio"))
 
 
 @pytest.fixture(autouse=True)
@@ -48,14 +48,14 @@ def the_usual_handler():
 @pytest.fixture
 def during_step(monkeypatch):
     """Have something done in the middle of steps of given numbers."""
-    take, made, what = StochasticEM.step, [], {}
+    take, made, what = Ascent.step, [], {}
 
     def step(self, state):
         made.append(1)
         what.get(len(made), lambda: None)()
         return take(self, state)
 
-    monkeypatch.setattr(StochasticEM, "step", step)
+    monkeypatch.setattr(Ascent, "step", step)
     return what
 
 
@@ -67,20 +67,20 @@ class TestOnce:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(journal, "EVERY", 3600.0)
             # Steps of the reference were counted too.
-            during_step[reference_steps(reference) + 5] = press
-            with pytest.raises(Interrupted, match=r"after 10 sweeps; .*c has the state") as told:
+            during_step[reference_steps(reference) + 4] = press
+            with pytest.raises(Interrupted, match=r"after 4 steps; .*c has the state") as told:
                 run("limits", checkpoint=path, every=3600)
         assert isinstance(told.value, KeyboardInterrupt)
         assert "resume=True goes on from there" in str(told.value)
         assert "press Ctrl-C again to stop at once" in capsys.readouterr().err
-        assert steps_in(path) == 5
+        assert steps_in(path) == 4
         assert everything(run("limits", checkpoint=path, resume=True)) == reference
 
     def test_in_the_last_step(self, tmp_path, during_step):
         reference = everything(run("limits"))
         last = reference_steps(reference)
         during_step[2 * last] = press
-        with pytest.raises(Interrupted, match=f"after {2 * last} sweeps"):
+        with pytest.raises(Interrupted, match=f"after {last} steps"):
             run("limits", checkpoint=tmp_path / "c")
         assert everything(run("limits", checkpoint=tmp_path / "c", resume=True)) == reference
 
@@ -90,7 +90,7 @@ class TestOnce:
         with os.fdopen(write, "w", buffering=1) as broken, pytest.MonkeyPatch.context() as patch:
             patch.setattr(sys, "stderr", Unwilling(broken))
             during_step[3] = press
-            with pytest.raises(Interrupted, match="after 6 sweeps"):
+            with pytest.raises(Interrupted, match="after 3 steps"):
                 run("limits", checkpoint=tmp_path / "c")
         assert steps_in(tmp_path / "c") == 3
 
@@ -219,8 +219,10 @@ large(checkpoint="c", every=float(sys.argv[1]), resume=True).save("fit")
 
 
 def large(**more):
-    X, rule, _ = limits(8, 4000)
-    return hs.fit(X, rule, "full", random_state=3, accuracy=0.04, n_jobs=1, **more)
+    X, rule, _ = limits(4, 1500)
+    # Far from the top, and more accurate than anyone needs: many steps.
+    start = hs.Gaussian(np.linspace(-5.0, 5.0, 4), 4.0 * np.eye(4))
+    return hs.fit(X, rule, "full", random_state=3, accuracy=0.001, start=start, n_jobs=1, **more)
 
 
 def start(folder, every):

@@ -11,7 +11,7 @@ import numpy as np
 BLOCKS, ROWS, COLUMNS = 11, 400, 6
 
 
-def make_state(piece, number, scale):
+def make_rows(piece, number, scale):
     rng = np.random.default_rng(number)
     return {
         "x": scale * rng.normal(size=(piece, COLUMNS)),
@@ -23,52 +23,61 @@ def make_state(piece, number, scale):
     }
 
 
-def make_fixed(piece, number):
+def make_weights(piece, number):
     return {"weight": np.linspace(0.1, 1.0, piece) * (number + 1)}
 
 
-def sweep_toy(state, fixed, time, P):
-    """Random updates keyed by block and time, in place."""
-    rng = np.random.default_rng((int(state["number"]), time))
-    state["x"] += np.sin(fixed["weight"])[:, None] * np.tanh(state["x"] @ P)
-    state["x"] += rng.normal(size=state["x"].shape)
-    state["F"] += (state["F"] @ state["F"].T)[:, :4] * 1e-3
-    return state, state["x"].T @ state["x"] + state["F"].sum()
+def as_told(piece, number):
+    """Keep a piece that is a dictionary of arrays already."""
+    return piece
 
 
-def rows_of(state, first):
-    return state["x"][first:]
+def keep(engine, values):
+    values = list(values)
+    return engine.make(as_told, values, range(len(values)))
 
 
-def product(state, fixed):
-    return fixed["weight"] @ state["x"]
+def ask(rows, weights, moment, P):
+    """Random sums keyed by block and moment."""
+    rng = np.random.default_rng((int(rows["number"]), moment))
+    x = rows["x"] + np.sin(weights["weight"])[:, None] * np.tanh(rows["x"] @ P)
+    x += rng.normal(size=x.shape)
+    return x.T @ x + (rows["F"] @ rows["F"].T).sum()
+
+
+def rows_of(rows, first):
+    return rows["x"][first:]
+
+
+def product(rows, weights):
+    return weights["weight"] @ rows["x"]
+
+
+def read_sum(piece, number, scale):
+    return make_rows(piece, number, scale)["x"].sum(axis=0)
 
 
 def power(item, exponent):
     return item**exponent
 
 
-def run(engine, steps=6, before_step=lambda time: None):
-    """Return everything that a chain of steps gives."""
+def run(engine, steps=6, before_step=lambda moment: None):
+    """Return everything that a chain of questions gives."""
     out = []
-    state = engine.make(make_state, [ROWS] * BLOCKS, range(BLOCKS), 2.0)
-    fixed = engine.make(make_fixed, [ROWS] * BLOCKS, range(BLOCKS))
+    rows = engine.make(make_rows, [ROWS] * BLOCKS, range(BLOCKS), 2.0)
+    weights = engine.make(make_weights, [ROWS] * BLOCKS, range(BLOCKS))
     P = np.random.default_rng(1).normal(size=(COLUMNS, COLUMNS))
     for moment in range(steps):
         before_step(moment)
-        state, moments = engine.step(
-            sweep_toy, state, fixed, common=(moment, P), combine=operator.add
-        )
+        moments = engine.total(ask, rows, weights, common=(moment, P), combine=operator.add)
         out.append(moments)
-        # The parameters of the next step come from the result of this one, as in a solver.
+        # The parameters of the next question come from the answer to this one, as in a solver.
         P = np.linalg.inv(moments / np.trace(moments) + np.eye(COLUMNS))
-    out.append(engine.total(product, state, fixed, combine=operator.add))
-    rows = list(engine.each(rows_of, state, common=(ROWS - 3,)))
-    out.extend([*rows, *engine.map(power, range(7), 2)])
-    again = engine.put({"x": block} for block in rows)
-    out.append(engine.total(rows_of, again, common=(1,), combine=operator.add))
-    engine.release(again)
-    engine.release(fixed)
+    out.append(engine.total(product, rows, weights, combine=operator.add))
+    out.extend(engine.each(rows_of, rows, common=(ROWS - 3,)))
+    out.extend(engine.map(power, range(7), 2))
+    pieces = [ROWS] * BLOCKS
+    out.append(engine.stream(read_sum, pieces, range(BLOCKS), 2.0, combine=operator.add))
     return out
 
 
@@ -94,9 +103,8 @@ def refuse(item):
     raise ValueError(f"item {item}")
 
 
-def sleep_and_note(state, folder, seconds):
+def sleep_and_note(rows, folder, seconds):
     """Leave a file for each time that this was run."""
-    Path(folder, f"{int(state['number'])}-{time.time_ns()}").touch()
+    Path(folder, f"{int(rows['number'])}-{time.time_ns()}").touch()
     time.sleep(seconds)
-    state["x"] += 1.0
-    return state, state["x"].sum()
+    return rows["x"].sum()

@@ -227,22 +227,23 @@ def _by_brute_force(case):
 def test_estimate_and_errors_are_those_of_maximum_likelihood(make):
     case = make()
     ref, ref_errors = _by_brute_force(case)
-    fit = hs.fit(
-        case.X, case.rule, "full", accuracy=0.03, most_sweeps=8000, random_state=0, **case.options
-    )
+    fit = hs.fit(case.X, case.rule, "full", accuracy=0.03, random_state=0, **case.options)
     assert fit.status is case.status
     noise = pack(*fit.monte_carlo_errors)
-    # Monte-Carlo errors are promised to be below 3 % of the statistical ones. Four of them, and a
-    # hundredth of a standard error for the steps of the oracle's differences.
-    assert (noise <= 0.03 * np.maximum(ref_errors, 1e-12) * 1.15).all()
-    assert (np.abs(pack(fit.mean, fit.covariance) - ref) <= 4 * noise + 0.01 * ref_errors).all()
-    # Over 200 rows and 80 sweeps the missing share λ of the information has a noise of some 0.02,
-    # which changes a standard error by 0.01/(1 − λ) of itself. Three of these.
-    share = fit.standard_errors.missing[-1]
-    tolerance = min(0.03 / (1 - min(share, 0.9)), 0.2)
-    np.testing.assert_allclose(
-        fit.standard_errors.vector(), ref_errors, rtol=max(tolerance, 0.05), atol=1e-12
-    )
+    # Rows with one or two confined cells in intervals are integrated. Of others Monte-Carlo errors are
+    # promised to be below 3 % of the statistical ones.
+    exact = make is not probability_of_one_of_two
+    assert (noise == 0.0).all() if exact else (noise <= 0.03 * ref_errors).all()
+    # A climb ends where 1e-4 of log-likelihood are left, which is √2e-4 = 0.014 standard errors; the
+    # estimate of what is left may be off by a half. Four Monte-Carlo errors, and rounding.
+    gap = np.abs(pack(fit.mean, fit.covariance) - ref)
+    assert (gap <= 4 * noise + 0.02 * ref_errors + 1e-12).all()
+    # Over 0.02 standard errors the information of 200 rows changes by some 0.02/√200 of itself, and the
+    # oracle's differences have an error of a thousandth.
+    # Covariances of a known correlation form a curved space, and the score across it, which is 0 on
+    # average, is left out: 1/√200 = 7 % of the information, half of that of a standard error, at most.
+    tolerance = 0.035 if "correlation" in case.options else 0.005
+    np.testing.assert_allclose(fit.standard_errors.vector(), ref_errors, rtol=tolerance, atol=1e-12)
 
 
 def _toy(three, n=300, seed=0):
@@ -263,9 +264,8 @@ def test_answer_moves_with_the_units_of_columns(three, scale, shift):
     comp = hs.fit(
         np.clip(X * scale + shift, moved.lower, moved.upper), moved, "full", random_state=0
     )
-    # The sweeps are the same but for rounding: 1e-16, 1e-13 after a shift by a thousand standard
-    # deviations, and a chain that is driven by the same uniforms forgets such differences. What is
-    # left is their passage through matrices with condition numbers of a hundred.
+    # The steps are the same but for rounding: 1e-16, 1e-13 after a shift by a thousand standard
+    # deviations. What is left is their passage through matrices with condition numbers of a hundred.
     s = ref.gaussian.standard_deviations
     np.testing.assert_allclose((comp.mean - shift) / scale / s, ref.mean / s, atol=1e-6)
     np.testing.assert_allclose(comp.correlation, ref.correlation, atol=1e-6)
@@ -294,20 +294,27 @@ def test_thresholds_move_with_their_units(three):
 
 
 @pytest.mark.parametrize("rho", [0.5, 0.9])
-def test_monte_carlo_errors_are_what_repeated_fits_show(rho):
+def test_rows_that_are_integrated_leave_nothing_to_chance(rho):
     truth = hs.Gaussian([0.0, 0.0], [[1.0, rho], [rho, 1.0]])
     case = _columns(truth, hs.DetectionLimits(lower=0.0), [[(BELOW, 0.0)]] * 2)
     ref, errors = _by_brute_force(case)
-    gaps, noises = [], []
-    for seed in range(8):
-        fit = hs.fit(case.X, case.rule, "full", random_state=seed, most_sweeps=4000)
-        gaps.append((pack(fit.mean, fit.covariance) - ref) / errors)
-        noises.append(pack(*fit.monte_carlo_errors) / errors)
-    # Two parameters in three are nearly one in so small a problem, so that eight fits are worth
-    # some 16 draws: the root mean square of these is known to 1/√32 = 18 %. Three times that.
-    assert np.sqrt(np.mean(np.square(gaps))) < 1.55 * np.sqrt(np.mean(np.square(noises)))
-    # None is off by half a standard error where a tenth was asked for.
-    assert np.abs(gaps).max() < 0.5
+    one, two = (hs.fit(case.X, case.rule, "full", random_state=seed) for seed in (0, 1))
+    np.testing.assert_array_equal(one.mean, two.mean)
+    np.testing.assert_array_equal(one.covariance, two.covariance)
+    assert not pack(*one.monte_carlo_errors).any()
+    # As above; at a correlation of 0.9 among hidden cells the last steps are judged less well.
+    assert (np.abs(pack(one.mean, one.covariance) - ref) < 0.03 * errors).all()
+
+
+def test_monte_carlo_errors_are_what_repeated_fits_show(three):
+    rule, X = _toy(three)
+    fits = [hs.fit(X, rule, "full", random_state=seed, accuracy=0.2) for seed in range(10)]
+    found = np.array([pack(fit.mean, fit.covariance) for fit in fits])
+    noise = np.sqrt(np.mean([np.square(pack(*fit.monte_carlo_errors)) for fit in fits], axis=0))
+    # Ten fits know the spread of each of nine parameters to 24 %, but parameters move together: as
+    # if there were three. 14 %, and as much for what is reported, from a few shifts. Three of these.
+    ratio = np.sqrt(np.mean(found.var(axis=0, ddof=1) / noise**2))
+    assert 0.4 < ratio < 1.6
 
 
 def _gap(one, two):
@@ -352,7 +359,7 @@ def test_seeds_differ_by_monte_carlo_errors(three):
 
 def test_threads_and_repetition_do_not_change_a_bit(monkeypatch, three):
     # Blocks small enough for several of each.
-    monkeypatch.setattr("halfseen.data.row_blocks.SWEEP_CELLS", 2**9)
+    monkeypatch.setattr("halfseen.data.row_blocks.CACHE_CELLS", 2**9)
     rule, X = _toy(three)
     heckman = hs.LinearThreshold.heckman(1, [1.0, 0.5, 0.0], 1.0)
     for data, model, threads, options in (

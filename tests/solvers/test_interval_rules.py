@@ -253,5 +253,7 @@ def test_missing_at_random_overrides_an_interval():
     data = hs.IntervalData(lower, upper)
     free = hs.fit(data, missing_at_random=hidden, random_state=0)
     reference = hs.fit(_intervals(X), random_state=0)
-    # Other units inside, by which the starts differ in their last digits.
-    np.testing.assert_allclose(free.gaussian.mean, reference.gaussian.mean, rtol=1e-6)
+    # Other units inside, so that climbs start elsewhere, and end within √2e-4 = 0.014 standard errors of
+    # the same top, each.
+    gap = np.abs(free.gaussian.mean - reference.gaussian.mean)
+    assert (gap < 0.028 * reference.standard_errors.mean).all()

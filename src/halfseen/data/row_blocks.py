@@ -15,23 +15,22 @@ from halfseen.data.table import read_table
 
 Floats = NDArray[np.float64]
 
-# Cells in a block that is swept at once: its work arrays stay in the cache of a core. Part of the
-# meaning of a seed.
-SWEEP_CELLS = 2**15
-# Blocks in a piece of a table that does not come in pieces: 8 MiB, little enough to hold several and
-# enough to keep a core busy for a tenth of a second. Sums are taken piece by piece, so it is part of the
-# last bits of an answer.
-SWEEP_BLOCKS = 32
+# Cells that stay in the cache of a core while they are worked on. Part of the meaning of a seed.
+CACHE_CELLS = 2**15
+# So many of these in a piece of a table that does not come in pieces: 8 MiB, little enough to hold
+# several and enough to keep a core busy for a tenth of a second. Sums are taken piece by piece, so it is
+# part of the last bits of an answer.
+CACHES_PER_PIECE = 32
 
 
-def sweep_rows(d: int) -> int:
-    """Rows that are swept at once in a table with d columns."""
-    return max(1, SWEEP_CELLS // d)
+def cache_rows(d: int) -> int:
+    """Rows of a table with d columns that stay in the cache of a core."""
+    return max(1, CACHE_CELLS // d)
 
 
 def piece_rows(d: int) -> int:
     """Rows in a piece of a table with d columns: as many at least, so that it outweighs its sums."""
-    return sweep_rows(d) * max(SWEEP_BLOCKS, -(-d // sweep_rows(d)))
+    return cache_rows(d) * max(CACHES_PER_PIECE, -(-d // cache_rows(d)))
 
 
 def row_slices(n: int, d: int) -> list[slice]:
@@ -84,14 +83,6 @@ class RowBlocks:
     def first_rows(self) -> tuple[int, ...]:
         """Number of the first row of each piece."""
         return tuple(int(k) for k in np.cumsum([0, *self.sizes[:-1]]))
-
-    @cached_property
-    def first_blocks(self) -> tuple[int, ...]:
-        """Number of the first sweep block of each piece, counted through all pieces."""
-        step = sweep_rows(len(self.names))
-        return tuple(
-            int(k) for k in np.cumsum([0, *(-(-size // step) for size in self.sizes[:-1])])
-        )
 
     def __len__(self) -> int:
         return len(self.pieces)

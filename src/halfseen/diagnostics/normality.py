@@ -30,10 +30,8 @@ from halfseen.errors import HalfseenError, InputError
 from halfseen.kernels.censored_normal import normal_distances
 from halfseen.parallel import map_in_order, single_blas_thread
 from halfseen.seeds import Purpose, keyed_generator
-from halfseen.solvers.full_information.completion import Completion
-from halfseen.solvers.full_information.filling import fill
-from halfseen.solvers.full_information.stochastic_em import inverse
-from halfseen.solvers.inference.imputation import FORGET, read_source
+from halfseen.solvers.full_information.expectation import Parameters
+from halfseen.solvers.inference.imputation import draw_table, read_source
 from halfseen.solvers.result import Fit, Status
 
 Floats = NDArray[np.float64]
@@ -44,8 +42,8 @@ FEWEST_SEEN = 8
 MOST_ROWS = 5000
 # Draws of hidden scores that are averaged in small columns; in large ones a single draw says the same.
 MOST_PHASES, CELLS_PER_PHASE = 4, 2000
-# Completed tables that are averaged, and sweeps between them: they need not be independent.
-COMPLETED_TABLES, SWEEPS_BETWEEN = 5, 5
+# Completed tables that are averaged.
+COMPLETED_TABLES = 5
 # Share of the largest simulated distances from which the tail beyond them is estimated.
 TAIL = 0.1
 # Reasons why a column is not tested.
@@ -300,19 +298,10 @@ def complete(fit: Fit, given: Any, seed: int) -> list[Floats]:
     rows = tested_rows(len(problem.Y))
     if rows.size < len(problem.Y):
         problem = problem.take(rows)
-    mean, covariance = problem.from_units(fit.gaussian.mean, fit.gaussian.covariance)
-    P = inverse(covariance)
-    out = []
+    at = Parameters.of(*problem.from_units(fit.gaussian.mean, fit.gaussian.covariance))
+    count = COMPLETED_TABLES if problem.hidden.any() else 1
     with single_blas_thread():
-        fill(problem.Y, problem.holes, mean, np.sqrt(np.diag(covariance)), seed, problem.names)
-        table = Completion(problem.Y, problem.holes, seed, COMPLETING)
-        for k in range(COMPLETED_TABLES):
-            for _ in range(FORGET if k == 0 else SWEEPS_BETWEEN):
-                table.sweep(mean, P)
-            out.append(problem.Y.copy())
-            if table.hidden == 0:
-                break
-    return out
+        return [draw_table(problem, at, seed, COMPLETING + k) for k in range(count)]
 
 
 def row_distances(Y: Floats) -> Distances:

@@ -133,7 +133,26 @@ def _panels(start, stop, rho, root):
     # 48 nodes resolve about ten times the width over which P(y | x) changes.
     if abs(rho) <= 0.1:
         return 1
-    return min(64, 1 + int((stop - start) * abs(rho) / (10.0 * root)))
+    # (A limit may be so far away that the number of panels would be no integer.)
+    return 1 + int(min(63.0, (stop - start) * abs(rho) / (10.0 * root)))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def outer_nodes(a1, b1, a2, b2, rho):
+    """Nodes and weights for Z₁ on a rectangle, and the peak of the log of the integrand.
+
+    The integrand is exp(−u²/2) times the mass of Z₂ in (a2, b2) given Z₁ = u.
+    """
+    root = math.sqrt(1.0 - rho * rho)
+    start, stop, peak = _outer_range(a1, b1, a2, b2, rho, root)
+    panels = _panels(start, stop, rho, root)
+    width = (stop - start) / panels
+    node, weight = np.empty(panels * NODES_48.size), np.empty(panels * NODES_48.size)
+    for panel in range(panels):
+        for k in range(NODES_48.size):
+            node[panel * NODES_48.size + k] = start + width * (panel + NODES_48[k])
+            weight[panel * NODES_48.size + k] = width * WEIGHTS_48[k]
+    return node, weight, peak
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -88,30 +88,49 @@ def _edge_marks(columns: list[dict[str, Any]]) -> str:
 
 def steps_of(trace: dict[str, Any]) -> str:
     """Say how many steps a trace has, in the words of the summary."""
-    steps = f"{trace['all_steps']:,} {'step' if trace['all_steps'] == 1 else 'steps'}"
-    return f"{steps} of two sweeps" if trace["sweeps"] is not None else steps
+    return f"{trace['all_steps']:,} {'step' if trace['all_steps'] == 1 else 'steps'}"
+
+
+def climb_words(climb: dict[str, Any]) -> str:
+    """Say what the status is judged by."""
+    if not climb["climbs"]:
+        return (
+            "The estimate is pulled towards a simpler one, so that steps do not climb to a top of the "
+            "likelihood; they are repeated until they change nothing."
+        )
+    return (
+        f"The solver has converged when no more than {climb['enough']:g} of a unit of log-likelihood is "
+        "left to be gained. For comparison: the true parameters lie about half a unit below the top for "
+        "each parameter that is free."
+    )
+
+
+def climb_caption(climb: dict[str, Any]) -> str:
+    """Make the caption of what was left to be gained."""
+    if not climb["climbs"]:
+        text = "How much each step changed the log-likelihood of complete rows."
+    else:
+        text = (
+            "What was left to be gained in log-likelihood at each step. Solid: as the solver estimated "
+            "it there, from slope and curvature. Dashed: how far below its last value the "
+            "log-likelihood was. Dotted line: what may be left in the end."
+        )
+    small = min(x for x in climb["estimated"] if x is not None) <= climb["smallest"]
+    return text + (" What is below a millionth is drawn as a millionth." if small else "")
 
 
 def trace_words(trace: dict[str, Any]) -> str:
     """Say what the lines of the trace are, and what to look for."""
-    text = (
-        f"Each line is the mean of a column, step by step, in {trace['unit']} from the estimate. "
-        "Look for lines that run level at the end, inside the band of ± 0.1. Lines that still climb or "
-        "fall say that the solver needs more steps."
+    return (
+        f"Each line is the mean of a column, step by step, in {trace['unit']} from the estimate, "
+        "where all end. What matters is how far the last steps moved them: by hundredths of the unit is "
+        "of no consequence, by tenths says that the solver needs more steps."
     )
-    if trace["chains"] > 1:
-        text += (
-            " Two chains ran; the lines are those of the second, and the estimate is the average of "
-            "both. Lines that end level but outside of the band say that the chains disagree: the other "
-            "one ended about as far on the other side."
-        )
-    return text
 
 
 def trace_caption(trace: dict[str, Any]) -> str:
     """Make the caption of the trace."""
-    chain = " of the second chain" if trace["chains"] > 1 else ""
-    return f"Means over {steps_of(trace)}{chain}; the band is ± 0.1 of the unit."
+    return f"Means over {steps_of(trace)}."
 
 
 def scale_words(content: dict[str, Any]) -> str:

@@ -20,7 +20,8 @@ from halfseen.report.columns import (
 )
 from halfseen.report.ticks import ticks_in_units
 from halfseen.report.units import in_units, medians, original_scale
-from halfseen.solvers.summary import monte_carlo_share, shorten
+from halfseen.solvers.full_information.ascent import NEAR_THE_TOP
+from halfseen.solvers.summary import REGULARISED, monte_carlo_share, shorten, steps_taken
 
 if TYPE_CHECKING:
     from halfseen.solvers.inference.uncertainty import Intervals
@@ -32,6 +33,8 @@ LEVEL = 0.95
 # What keeps the page small: rows that are drawn, cells of them, columns, and numbers of the trace.
 MOST_ROWS, MOST_CELLS, MOST_COLUMNS, MOST_TRACE = 2000, 30_000, 100, 6_000
 LONGEST_NAME = 200
+# Gains in log-likelihood below this are drawn as this: a thousandth of the least that is told in words.
+SMALLEST_DRAWN_GAIN = 1e-6
 # Digits of a drawn value, counted from the spread of its column; and of one in original units.
 DIGITS, UNIT_DIGITS = 4, 6
 
@@ -111,6 +114,8 @@ def report_content(
         "status": words.status_of(fit),
         "columns": columns,
         "pairs": pairs,
+        "steps_taken": steps_taken(fit),
+        "climb": _climb(fit),
         "trace": _trace(fit, shown),
         "monte_carlo": _monte_carlo(fit, shown),
         "assumptions": words.assumptions(fit, transformed),
@@ -305,11 +310,40 @@ def _rounded(x: Floats, places: int) -> list[float | None]:
     return [float(v) if np.isfinite(v) else None for v in y]
 
 
-def _trace(fit: Fit, shown: int) -> dict[str, Any] | None:
-    """Return the means over the steps, in standard errors from the estimate.
+def _climb(fit: Fit) -> dict[str, Any] | None:
+    """Return what was left to be gained in log-likelihood by step: as estimated, and as it came."""
+    found = [fit.history.get(key) for key in ("gains", "log_likelihoods")]
+    if any(one is None for one in found):
+        return None
+    gains, values = (np.asarray(one, dtype=float) for one in found)
+    if gains.ndim != 1 or gains.shape != values.shape or len(gains) < 2:
+        return None
+    steps = _some_steps(len(gains), MOST_TRACE)
+    # Estimates that are pulled towards something do not climb.
+    climbs = str(fit.history.get("covariance_structure")) not in REGULARISED
+    return {
+        "steps": (steps + 1).tolist(),
+        "all_steps": len(gains),
+        "climbs": climbs,
+        "enough": NEAR_THE_TOP,
+        "smallest": SMALLEST_DRAWN_GAIN,
+        "estimated": [number(x, 4) for x in np.maximum(gains[steps], SMALLEST_DRAWN_GAIN)],
+        # Where points changed, a step may seem to have been higher than the last one.
+        "gained": [
+            number(x, 4) if x >= SMALLEST_DRAWN_GAIN else None for x in (values[-1] - values)[steps]
+        ]
+        if climbs
+        else None,
+    }
 
-    Where two chains ran, the trace is that of the second, and the estimate the average of both.
-    """
+
+def _some_steps(count: int, most: int) -> NDArray[np.intp]:
+    """Return the positions of steps that are drawn, the first and the last among them."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.intp))
+
+
+def _trace(fit: Fit, shown: int) -> dict[str, Any] | None:
+    """Return the means over the steps, in standard errors from the estimate."""
     found = fit.history.get("trace", fit.history.get("iterates"))
     trace = None if found is None else np.asarray(found, dtype=float)
     if trace is None or trace.ndim != 2 or len(trace) < 2:
@@ -322,15 +356,12 @@ def _trace(fit: Fit, shown: int) -> dict[str, Any] | None:
         own = np.asarray(fit.uncertainty.mean[:shown], dtype=float)
         if (np.isfinite(own) & (own > 0.0)).all():
             unit, word = own, "standard errors"
-    many = max(2, min(len(trace), MOST_TRACE // shown))
-    steps = np.unique(np.linspace(0, len(trace) - 1, many).round().astype(np.intp))
+    steps = _some_steps(len(trace), max(2, MOST_TRACE // shown))
     moved = (trace[steps] - mean) / unit
     return {
         "unit": word,
         "steps": (steps + 1).tolist(),
         "all_steps": len(trace),
-        "sweeps": fit.history.get("sweeps"),
-        "chains": int(fit.history.get("chains", 1)),
         "columns": [[number(x, 4) for x in moved[:, j]] for j in range(shown)],
     }
 
@@ -356,8 +387,8 @@ def _monte_carlo(fit: Fit, shown: int) -> dict[str, Any] | None:
     share = monte_carlo_share(fit)
     return {
         "against": word,
-        "most": None if share is None else number(share, 4),
-        "sweeps": fit.history.get("sweeps"),
+        # Not rounded: words round it, as those of the summary do.
+        "most": share,
         "mean": [number(x, 3) for x in mean],
         "deviation": [number(x, 3) for x in deviation],
     }

@@ -471,6 +471,43 @@
 
   /* Convergence */
 
+  // Steps are whole numbers; where there are few, each is marked.
+  const FEW_STEPS = 60;
+  const stepAxis = (steps) => {
+    const last = steps[steps.length - 1];
+    return axis(Object.assign(
+      { title: title("step"), range: [1 - 0.03 * last, last + 0.03 * last] },
+      last <= 12 ? { dtick: 1, tick0: 1 } : { nticks: 10 }
+    ));
+  };
+  const markedLines = (steps) => (steps[steps.length - 1] <= FEW_STEPS ? "lines+markers" : "lines");
+
+  function drawClimb() {
+    const climb = content.climb;
+    const one = (name, y, color, dash, symbol) => ({
+      type: "scatter", mode: markedLines(climb.steps), name, x: climb.steps, y,
+      line: { color, width: 1.8, dash }, marker: { color, size: 7, symbol, line: { width: 1.5, color } },
+      text: climb.steps.map((step, m) => {
+        const low = y[m] !== null && y[m] <= climb.smallest;
+        return `${name}<br>step ${step}: ${low ? "less than a millionth" : show(y[m], 2)}`;
+      }),
+      hovertemplate: "%{text}<extra></extra>",
+    });
+    const lines = [one(climb.climbs ? "left, as estimated" : "change by a step", climb.estimated, colour("recovered"), "solid", "circle")];
+    if (climb.gained) lines.push(one("below the last value", climb.gained, colour("naive"), "dash", "circle-open"));
+    const known = lines.flatMap((l) => l.y).filter((y) => y !== null).concat(climb.climbs ? [climb.enough] : []);
+    const ends = [Math.floor(Math.log10(Math.min(...known)) - 0.15), Math.ceil(Math.log10(Math.max(...known)) + 0.15)];
+    const at = [];
+    for (let k = ends[0]; k <= ends[1]; k += Math.ceil((ends[1] - ends[0]) / 7)) at.push(k);
+    const words = (k) => (k < -4 || k > 5 ? `10<sup>${minus(k)}</sup>` : String(Number("1e" + k)));
+    draw("climb", lines, {
+      height: 320,
+      shapes: climb.climbs ? [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: climb.enough, y1: climb.enough, layer: "below", line: { color: colour("quiet"), width: 1, dash: "dot" } }] : [],
+      xaxis: stepAxis(climb.steps),
+      yaxis: axis({ title: title("units of log-likelihood"), type: "log", range: ends, tickvals: at.map((k) => Number("1e" + k)), ticktext: at.map(words) }),
+    });
+  }
+
   function drawTrace() {
     const trace = content.trace;
     const many = columns.length;
@@ -480,7 +517,8 @@
       ? { color: colour(LINES[k % LINES.length]), width: 1.8, dash: DASHES[Math.floor(k / LINES.length)] }
       : { color: colour("recovered"), width: many > 20 ? 1 : 1.5 };
     const traces = columns.map((c, k) => ({
-      type: "scatter", mode: "lines", x: trace.steps, y: trace.columns[k], name: label(c.short, 24), line: line(k),
+      type: "scatter", mode: few ? markedLines(trace.steps) : "lines", marker: { size: 6 },
+      x: trace.steps, y: trace.columns[k], name: label(c.short, 24), line: line(k),
       opacity: few ? 1 : many > 20 ? 0.35 : 0.6,
       text: trace.steps.map((step, m) => {
         const y = trace.columns[k][m];
@@ -490,8 +528,8 @@
     }));
     draw("trace", traces, {
       height: few ? 340 : 300, showlegend: few, margin: { l: 56, r: 12, t: few ? 40 : 12, b: 48 },
-      shapes: [{ type: "rect", xref: "paper", x0: 0, x1: 1, y0: -0.1, y1: 0.1, layer: "below", fillcolor: colour("wash"), line: { width: 1, color: colour("rule") } }],
-      xaxis: axis({ title: title("step"), rangemode: "tozero" }),
+      shapes: [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: 0, y1: 0, layer: "below", line: { width: 1, color: colour("rule") } }],
+      xaxis: stepAxis(trace.steps),
       yaxis: axis({ title: title(trace.unit === "standard errors" ? "standard errors" : "units"), nticks: 6 }),
     });
   }
@@ -521,7 +559,7 @@
   /* All together */
 
   const drawers = [["column-plot", drawColumn], ["pair-plot", drawPair], ["naive-plot", drawCorrelations],
-    ["trace-plot", drawTrace], ["sampling-plot", drawSampling]];
+    ["climb-plot", drawClimb], ["trace-plot", drawTrace], ["sampling-plot", drawSampling]];
   const drawAll = () => drawers.forEach(([id, make]) => { if (find(id)) make(); });
 
   document.querySelectorAll(".needs-script").forEach((figure) => { figure.hidden = false; });

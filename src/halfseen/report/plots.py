@@ -195,10 +195,7 @@ class Plots:
         return ax
 
     def trace(self, ax: Axes | None = None) -> Axes:
-        """Draw the means over the steps of the solver, in standard errors from the estimate.
-
-        Where two chains ran, the lines are those of the second, and the estimate is the average of both.
-        """
+        """Draw the means over the steps of the solver, in standard errors from the estimate."""
         trace = self._content["trace"]
         if trace is None:
             raise InputError(
@@ -206,7 +203,8 @@ class Plots:
                 'take several steps, such as method="full" where cells are hidden, have one.'
             )
         ax = _axes(ax, (6.4, 3.4))
-        ax.axhspan(-0.1, 0.1, color=RULE, alpha=0.5, linewidth=0, zorder=0)
+        across = ax.get_yaxis_transform()
+        ax.hlines(0.0, 0.0, 1.0, color=RULE, linewidth=1.0, zorder=0, transform=across)
         many = len(trace["columns"])
         few = many <= len(DASHES) * len(LINES)
         style: dict[str, Any] = {
@@ -226,8 +224,9 @@ class Plots:
             ax.plot(
                 trace["steps"], y, label=plain("\u200b" + shorten(column["short"], 24)), **style
             )
-        step = "step of two sweeps" if trace["sweeps"] is not None else "step"
-        ax.set_xlabel(step + (", of the second of two chains" if trace["chains"] > 1 else ""))
+        ax.set_xlabel("step")
+        # A step is a whole number.
+        ax.locator_params(axis="x", integer=True)
         ax.set_ylabel(f"mean, in {trace['unit']}\nfrom the estimate")
         if few:
             ax.legend(frameon=False, fontsize="small", loc="best", ncols=2 if many > 4 else 1)

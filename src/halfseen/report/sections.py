@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from halfseen.report.captions import (
+    climb_caption,
+    climb_words,
     column_caption,
     pair_caption,
     scale_words,
@@ -22,8 +24,8 @@ from halfseen.report.tables import (
     readable,
     table,
 )
-from halfseen.report.words import fine_percent, percent, signed
-from halfseen.solvers.summary import shorten
+from halfseen.report.words import percent, signed
+from halfseen.solvers.summary import at_most, shorten
 
 # Pairs that are listed in the table below the heat maps.
 MOST_PAIRS = 300
@@ -210,13 +212,17 @@ def _correlation_table(content: dict[str, Any]) -> str:
 
 def convergence(content: dict[str, Any]) -> str:
     """Show the way of the solver and what sampling adds to the error."""
-    trace, monte_carlo = content["trace"], content["monte_carlo"]
-    if trace is None and monte_carlo is None:
+    climb, trace, monte_carlo = content["climb"], content["trace"], content["monte_carlo"]
+    if climb is None and trace is None and monte_carlo is None:
         return (
             f"<p>The method “{escape(content['method'])}” left no trace of means to look at: it solves "
             "its equations, or keeps only its answer. Its status is at the top of the page.</p>"
         )
-    out = ""
+    out = "" if content["steps_taken"] is None else f"<p>{escape(content['steps_taken'])}</p>"
+    if climb is not None:
+        out += f"<p>{escape(climb_words(climb))}</p>" + _figure(
+            "climb", _plot("climb", "short"), escape(climb_caption(climb))
+        )
     if trace is not None:
         out += f"<p>{escape(trace_words(trace))}</p>" + _figure(
             "trace",
@@ -232,24 +238,29 @@ def _monte_carlo(content: dict[str, Any]) -> str:
     errors = content["monte_carlo"]
     known = [x for x in errors["mean"] + errors["deviation"] if x is not None]
     if not known:
+        climb = content["climb"]
+        if climb is not None and not climb["climbs"]:
+            return (
+                "<p>The Monte-Carlo error of an estimate that is pulled towards a simpler one is not "
+                "estimated; fits with another <code>random_state</code> show it.</p>"
+            )
         return (
             "<p>The Monte-Carlo error is not known: the solver made too few steps to estimate it. "
-            "Raise most_sweeps.</p>"
+            "Raise <code>most_steps</code>.</p>"
         )
     against = f" {errors['against']}" if errors["against"] else ""
     if max(known) == 0.0:
         return "<p>Nothing had to be drawn at random, so there is no Monte-Carlo error.</p>"
-    sweeps = f" ({errors['sweeps']:,} sweeps)" if errors["sweeps"] is not None else ""
     adds = (
         f"at most {percent(max(known))} of the statistical error{against} to any mean or standard "
-        f"deviation{sweeps}"
+        "deviation"
         if errors["most"] is None
-        else f"at most {fine_percent(errors['most'])} of a standard error to any estimate, covariances "
-        f"included{sweeps}"
+        else f"{at_most(errors['most'])} of a standard error to any estimate, covariances included"
     )
     text = (
         f"<p>Sampling adds {escape(adds)}. Errors add as squares, so a share of 10 % lengthens an "
-        "interval by half a percent; above 30 % it is worth another run with more sweeps.</p>"
+        "interval by half a percent; above 30 % it is worth another run with a smaller "
+        "<code>accuracy=</code>.</p>"
     )
     rows = [
         [Cell(name(c["short"])), *(Cell(DASH if x is None else percent(x)) for x in both)]
@@ -261,7 +272,7 @@ def _monte_carlo(content: dict[str, Any]) -> str:
         rows,
     )
     caption = "Monte-Carlo errors, as shares of the statistical error of the same parameter."
-    caption += escape(scale_words(content))
+    caption += " Dashed line: 10 %." + escape(scale_words(content))
     return (
         text
         + _figure("sampling", _plot("sampling", "short"), caption)

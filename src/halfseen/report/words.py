@@ -62,11 +62,6 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %" if share < 0.0995 and share > 0.0 else f"{100 * share:.0f} %"
 
 
-def fine_percent(share: float) -> str:
-    """Show a share in percent with one decimal, as the summary does."""
-    return "< 0.1 %" if 0.0 < share < 0.001 else f"{100 * share:.1f} %"
-
-
 def learned(fit: Fit, columns: Sequence[dict[str, Any]], pairs: dict[str, Any] | None) -> list[str]:
     """Say in a few sentences what was learned, and what it changes."""
     d = len(fit.names)

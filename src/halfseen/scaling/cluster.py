@@ -11,7 +11,7 @@ import time
 import uuid
 import warnings
 import weakref
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
@@ -32,16 +32,12 @@ from halfseen.scaling.engine import (
     keepable,
 )
 
-# Steps between backups of the states: what a worker that dies held is computed again from the last one.
-# A backup moves each state to another worker, and back if its fixed values hold the block there; a
-# step computes on all of it.
-SAFE_EVERY = 16
 # A task that was on four workers as they died is given up by Dask (its allowed-failures is 3): often the
 # workers are killed for other reasons, so it is tried again this many times.
 TRIES = 3
 # Seconds without any worker before giving up; a nanny starts a new one in a few.
 PATIENCE = 60.0
-# Seconds between looks at what became of the workers: until then lost backups are computed again.
+# Seconds between looks at what became of the workers.
 LOOK = 0.1
 # Results that are computed ahead of the one that is asked for, for each thread of the cluster: enough
 # that no thread waits, few enough to hold.
@@ -62,17 +58,13 @@ class Common:
         return uuid.uuid4().hex
 
 
-# A block's values on a worker, with the result of the step that made them: both come from one task.
-Box = tuple[Arrays, Any]
-
-
 def _same(common: Common) -> Common:
     return common
 
 
-def _make(work: Work, piece: Any, number: Common, common: Common) -> Box:
+def _make(work: Work, piece: Any, number: Common, common: Common) -> Arrays:
     with single_blas_thread():
-        return keepable(work(piece, *number.values, *_own(common))), None
+        return keepable(work(piece, *number.values, *_own(common)))
 
 
 def _read(work: Work, piece: Any, number: Common, common: Common) -> Any:
@@ -80,23 +72,7 @@ def _read(work: Work, piece: Any, number: Common, common: Common) -> Any:
         return work(piece, *number.values, *_own(common))
 
 
-def _put(values: Common) -> Box:
-    return keepable(values.values[0]), None
-
-
-def _step(work: Work, state: Box, common: Common, *fixed: Box) -> Box:
-    # Dask may run this again from the same state, so the work gets a copy.
-    mine = {name: value.copy() for name, value in state[0].items()}
-    with single_blas_thread():
-        values, result = work(mine, *map(_usable, fixed), *_own(common))
-        return keepable(values), result
-
-
-def _result(box: Box) -> Any:
-    return box[1]
-
-
-def _look(work: Work, common: Common, *kept: Box) -> Any:
+def _look(work: Work, common: Common, *kept: Arrays) -> Any:
     with single_blas_thread():
         return work(*map(_usable, kept), *_own(common))
 
@@ -111,13 +87,9 @@ def _combine(combine: Combine, left: Any, right: Any) -> Any:
         return combine(left, right)
 
 
-def _pass_on(box: Box) -> Box:
-    return box[0], None
-
-
-def _usable(box: Box) -> Arrays:
+def _usable(kept: Arrays) -> Arrays:
     """Return arrays as they are in one process: what came over the network may lie unaligned."""
-    return {name: np.require(value, requirements=["C", "A", "W"]) for name, value in box[0].items()}
+    return {name: np.require(value, requirements=["C", "A", "W"]) for name, value in kept.items()}
 
 
 def _own(common: Common) -> tuple[Any, ...]:
@@ -138,10 +110,8 @@ class _Setter:
 class ClusterEngine(Engine):
     """Work on the workers of a Dask cluster.
 
-    A step is one task for each block, which keeps the new state on its worker; one that takes the result
-    out of it; and about one that combines results. Every ``SAFE_EVERY`` steps each state is copied to
-    another worker, so that the death of one sends no block back further than that. The scheduler
-    remembers all steps, in case everything must be computed again.
+    A question is one task for each block, and about one that combines results. Blocks of a worker that
+    dies are read again, from the pieces of the table, by the others.
 
     Parameters
     ----------
@@ -154,44 +124,25 @@ class ClusterEngine(Engine):
         self._killed = distributed.KilledWorker
         self._name = uuid.uuid4().hex
         self._calls = count()
-        self._steps = 0
-        self._backups: list[Any] = []
         # Whoever holds a Kept after the work is done holds no memory of the cluster.
         self._known: weakref.WeakSet[Kept] = weakref.WeakSet()
 
-    def _kept(self, boxes: list[Any]) -> Kept:
-        kept = Kept(boxes)
+    def _kept(self, slots: list[Any]) -> Kept:
+        kept = Kept(slots)
         self._known.add(kept)
         return kept
 
     def make(self, work: Work, pieces: Sequence[Any], numbers: Sequence[Any], *common: Any) -> Kept:
         """Keep ``work(piece, number, *common)`` of each piece; pieces may be futures."""
         pairs = list(zip(pieces, numbers, strict=True))
-        boxes = self._submit(
+        slots = self._submit(
             _make,
             work,
             [piece for piece, _ in pairs],
             [Common((number,)) for _, number in pairs],
             self._share(work, common, len(pairs)),
         )
-        return self._kept(boxes)
-
-    def step(
-        self, work: Work, state: Kept, *fixed: Kept, common: Sequence[Any] = (), combine: Combine
-    ) -> tuple[Kept, Any]:
-        """Return new states, and the results combined; ``state`` is used up."""
-        self._drop_lost_backups()
-        old = state.hand_over()
-        shared = self._share(work, common, len(old))
-        boxes = self._submit(_step, work, old, shared, *(kept.slots for kept in fixed))
-        # With nobody else holding it, an old state goes as soon as its new one is there.
-        del old, shared
-        results = self._submit(_result, None, boxes, label="result")
-        result = self._combined(results, combine, boxes)
-        self._steps += 1
-        if self._steps % SAFE_EVERY == 0:
-            boxes = self._backed_up(boxes)
-        return self._kept(boxes), result
+        return self._kept(slots)
 
     def total(self, work: Work, *kept: Kept, common: Sequence[Any] = (), combine: Combine) -> Any:
         """Return the results ``work(*values, *common)`` combined."""
@@ -235,21 +186,10 @@ class ClusterEngine(Engine):
         )
         return self._combined(results, combine)
 
-    def put(self, values: Iterable[Arrays]) -> Kept:
-        """Keep values that are brought from here; the scheduler keeps a copy to start again from."""
-        boxes = [self._submit(_put, None, [Common((one,))], label="put")[0] for one in values]
-        return self._kept(boxes)
-
-    def release(self, kept: Kept) -> None:
-        """Forget values: the workers drop what nobody holds."""
-        if not kept.gone:
-            kept.hand_over()
-
     def close(self) -> None:
         """Forget every value; the client belongs to the caller and stays open."""
-        self._backups = []
         for kept in list(self._known):
-            self.release(kept)
+            kept.forget()
 
     def _share(self, work: Work, common: Sequence[Any], times: int) -> list[Any]:
         """Return one future of the common arguments, as often as it is needed."""
@@ -268,20 +208,20 @@ class ClusterEngine(Engine):
         if work is not None:
             columns = ([work] * n, *columns)
         with warnings.catch_warnings():
-            # Parameters of many columns are sent with each step, and that is meant.
+            # Parameters of many columns are sent with each question, and that is meant.
             warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
             futures: list[Any] = self.client.map(
                 task, *columns, key=[f"{name}-{k}" for k in range(n)], pure=False, **how
             )
         return futures
 
-    def _combined(self, results: list[Any], combine: Combine, also: Sequence[Any] = ()) -> Any:
+    def _combined(self, results: list[Any], combine: Combine) -> Any:
         """Combine results on the workers, in the tree of every engine, and bring the root here."""
 
         def combine_all(left: Sequence[Any], right: Sequence[Any]) -> list[Any]:
             return self._submit(_combine, combine, left, right, label="combine")
 
-        return self.bring(combine_by_level(results, combine_all), also)
+        return self.bring(combine_by_level(results, combine_all))
 
     def _stream(self, submit: Callable[[Any], Any], arguments: Iterable[Any]) -> Iterator[Any]:
         """Yield results in order, with a few computed ahead."""
@@ -345,7 +285,6 @@ class ClusterEngine(Engine):
 
     def _look_around(self, lonely: float | None) -> float | None:
         """Return since when there are no workers; raise an error where it is too long."""
-        self._drop_lost_backups()
         if self.client.status != "running":
             raise ClusterError("the connection to the scheduler of the cluster was lost.")
         if self.client.nthreads():
@@ -356,49 +295,6 @@ class ClusterEngine(Engine):
                 f"the cluster has had no workers for {PATIENCE:.0f} seconds. Start some and try again."
             )
         return now if lonely is None else lonely
-
-    def _drop_lost_backups(self) -> None:
-        """Let go of backups that died with their worker.
-
-        Dask would compute them again, from the beginning, though nothing needs them: the states that
-        came from them are on other workers.
-        """
-        self._backups = [one for one in self._backups if one.status != "lost"]
-
-    def _backed_up(self, boxes: list[Any]) -> list[Any]:
-        """Copy each state to another worker than its own; later states are computed from the copies.
-
-        Both are held until the next time: whichever worker dies, a state comes from what is left.
-        ``Client.replicate`` would not do, since the scheduler's active memory manager removes within
-        seconds, from either side, what is on two workers and no task asks for. That is also why
-        what is held never travels: tasks that do nothing pass it on, and what they return does.
-        """
-        try:
-            everywhere = set(self.client.nthreads())
-            where = self.client.who_has(boxes)
-        except OSError:  # a worker or the connection went at this moment: the next time will do
-            return boxes
-        if len(everywhere) < 2:
-            return boxes
-        parcels = self._submit(_pass_on, None, boxes, label="backup")
-        groups = defaultdict(list)
-        for k, box in enumerate(boxes):
-            groups[frozenset(where.get(box.key, ()))].append(k)
-        copies = list(boxes)
-        for holders, members in groups.items():
-            others = sorted(everywhere - holders) or sorted(everywhere)
-            made = self._submit(
-                _pass_on,
-                None,
-                [parcels[k] for k in members],
-                label="backup",
-                workers=others,
-                allow_other_workers=True,
-            )
-            for k, copy in zip(members, made, strict=True):
-                copies[k] = copy
-        self._backups = [*boxes, *copies]
-        return self._submit(_pass_on, None, copies, label="backup")
 
     def _cancel(self, futures: Sequence[Any]) -> None:
         try:

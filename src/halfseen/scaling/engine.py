@@ -29,20 +29,12 @@ class Kept:
     def slots(self) -> list[Any]:
         """Where the values are."""
         if self._slots is None:
-            raise RuntimeError(
-                "these values were handed to a step, or released; use what it returned."
-            )
+            raise RuntimeError("these values were forgotten when their engine was closed.")
         return self._slots
 
-    def hand_over(self) -> list[Any]:
-        """Return where the values are, and forget it."""
-        slots, self._slots = self.slots, None
-        return slots
-
-    @property
-    def gone(self) -> bool:
-        """Whether the values were handed over or released."""
-        return self._slots is None
+    def forget(self) -> None:
+        """Forget where the values are."""
+        self._slots = None
 
     def __len__(self) -> int:
         return len(self.slots)
@@ -120,18 +112,6 @@ class Engine(ABC):
         """
 
     @abstractmethod
-    def step(
-        self, work: Work, state: Kept, *fixed: Kept, common: Sequence[Any] = (), combine: Combine
-    ) -> tuple[Kept, Any]:
-        """Return new states, and the results combined; ``state`` is used up and cannot be used again.
-
-        ``work(state, *fixed, *common)`` returns the new state and a result. It owns the state it is
-        given and may change it in place; fixed values must not be changed, and the new state must
-        share no memory with them. Where an error or an interrupt ends a step, some states have
-        taken it and others have not.
-        """
-
-    @abstractmethod
     def total(self, work: Work, *kept: Kept, common: Sequence[Any] = (), combine: Combine) -> Any:
         """Return the results ``work(*values, *common)`` combined; the values must not be changed."""
 
@@ -153,14 +133,6 @@ class Engine(ABC):
         combine: Combine,
     ) -> Any:
         """Return the results ``work(piece, number, *common)`` combined, in one pass; nothing is kept."""
-
-    @abstractmethod
-    def put(self, values: Iterable[Arrays]) -> Kept:
-        """Keep values that are brought from here, one for each block; they belong to the engine then."""
-
-    @abstractmethod
-    def release(self, kept: Kept) -> None:
-        """Forget values; what is gone already is left alone."""
 
     @abstractmethod
     def close(self) -> None:

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from halfseen.data.row_blocks import SWEEP_BLOCKS, SWEEP_CELLS
+from halfseen.data.row_blocks import CACHE_CELLS, CACHES_PER_PIECE
 from halfseen.errors import InputError
 from halfseen.parallel import Tree, map_in_order, resolve_jobs, single_blas_thread
 from halfseen.scaling.engine import Arrays, Combine, Engine, Kept, Work, keepable, size_of
@@ -26,13 +26,12 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-# Memory that work on a block takes, over the bytes of its values: the values themselves, the new ones
-# before the old are let go, and one more for the work. Measured with 50 blocks of 8 MB: 2 for a
-# step that makes a new state, 1 for one that changes it in place.
+# Memory that work on a block takes, over the bytes of its values: the values themselves, as much again
+# for a result of the same size, and one more for the work.
 AMPLIFICATION = 3
 # Bytes of a piece that is read and not kept, with the mask and the squares that are made of it, and
 # what the reader holds meanwhile: 90 MB were measured for each thread, of which a third are these.
-STREAMED = 4 * 8 * SWEEP_BLOCKS * SWEEP_CELLS
+STREAMED = 4 * 8 * CACHES_PER_PIECE * CACHE_CELLS
 PREFIX = "halfseen-scratch-"
 LOCK = "lock"
 
@@ -98,28 +97,6 @@ class LocalEngine(Engine):
         if self.tick is not None:
             self.tick()
 
-    def step(
-        self, work: Work, state: Kept, *fixed: Kept, common: Sequence[Any] = (), combine: Combine
-    ) -> tuple[Kept, Any]:
-        """Return new states, and the results combined; ``state`` is used up."""
-        n, needed = self._measure(state, *fixed)
-        slots = state.hand_over()
-
-        def advance(number: int) -> Any:
-            home = slots[number]
-            rest = [kept.slots[number].load() for kept in fixed]
-            values = home.load()
-            with single_blas_thread():
-                values, result = work(values, *rest, *common)
-                values = keepable(values)
-            slots[number] = self._replace(home, values)
-            return result
-
-        tree = Tree(combine)
-        for result in map_in_order(advance, range(n), self._at_once(needed)):
-            tree.add(result)
-        return Kept(slots), tree.root()
-
     def total(self, work: Work, *kept: Kept, common: Sequence[Any] = (), combine: Combine) -> Any:
         """Return the results ``work(*values, *common)`` combined."""
         n, needed = self._measure(*kept)
@@ -166,16 +143,6 @@ class LocalEngine(Engine):
             self._count()
         return tree.root()
 
-    def put(self, values: Iterable[Arrays]) -> Kept:
-        """Keep values that are brought from here, one for each block."""
-        return Kept([self._keep(keepable(one)) for one in values])
-
-    def release(self, kept: Kept) -> None:
-        """Forget values, and remove their files."""
-        if not kept.gone:
-            for slot in kept.hand_over():
-                self._let_go(slot)
-
     def close(self) -> None:
         """Remove the scratch folder."""
         self._scratch.remove()
@@ -218,24 +185,6 @@ class LocalEngine(Engine):
                 self._held += size
                 return InMemory(values)
         return self._scratch.write(values, blocks)
-
-    def _replace(self, home: InMemory | InFile, values: Arrays) -> InMemory | InFile:
-        """Keep a new value where the old one was, if it is no larger; let go of the old one."""
-        size = size_of(values)
-        if isinstance(home, InMemory) and size <= home.size:
-            with self._lock:
-                self._held += size - home.size
-            return InMemory(values)
-        new = self._scratch.write(values) if isinstance(home, InFile) else self._keep(values)
-        self._let_go(home)
-        return new
-
-    def _let_go(self, slot: InMemory | InFile | None) -> None:
-        if isinstance(slot, InFile):
-            slot.path.unlink(missing_ok=True)
-        elif slot is not None:
-            with self._lock:
-                self._held -= slot.size
 
 
 class _Look:

@@ -14,7 +14,7 @@ from pathlib import Path
 from halfseen.errors import InputError
 
 # Below this much, beyond what the process already holds, not even one block can be worked on: a piece
-# of a table has 8 MiB (SWEEP_BLOCKS of SWEEP_CELLS), a few copies of it are under way, and compiled
+# of a table has 8 MiB (CACHES_PER_PIECE of CACHE_CELLS), a few copies of it are under way, and compiled
 # code, BLAS and the reader of Parquet take their share: 120 MiB were measured with one thread.
 LEAST = 160 * 2**20
 # More bytes than any machine has.
@@ -22,7 +22,7 @@ LARGEST = 1e30
 # Matrices of all pairs of columns that are held at a time: moments, and their sums that wait.
 MATRICES = 40
 # The number of that setting in malloc.h of glibc, and the size from which arrays are given back: above
-# the work arrays of a block that is swept (SWEEP_CELLS of 8 bytes), which are better kept.
+# the work arrays of a block (at most CACHE_CELLS of 8 bytes), which are better kept.
 M_MMAP_THRESHOLD = -3
 LARGE_ARRAY = 2**20
 

@@ -2,7 +2,7 @@
 
 One pass reads every piece, checks it against the rule and collects the moments of pairs, which is all
 that ``truncation`` and ``pairwise`` need. For ``full`` a second one leaves each piece, standardised,
-with an engine, which keeps its hidden cells too.
+with an engine.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Place(NamedTuple):
 
     Attributes
     ----------
-    first_row, first_block : int
+    first_row : int
         Where it begins.
     rows : int
         How many it has.
@@ -70,7 +70,6 @@ class Place(NamedTuple):
     """
 
     first_row: int
-    first_block: int
     rows: int
     rule: Missingness | None
     at_random: Mask | None
@@ -157,7 +156,7 @@ def shard(piece: Any, place: Place, reader: Reader, centre: Floats, scale: Float
         values, rule = reader(piece, place, check=False)
         values = np.asarray(values, dtype=np.float64)
         problem = standardise(values, reader.names, rule, place.at_random, centre, scale)
-    return to_arrays(problem, place.first_row, place.first_block)
+    return to_arrays(problem, place.first_row)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,8 +193,8 @@ class InPieces:
         rules = [rule.for_rows(part, blocks.shape[0]) for part in rows]
         masks = _masks(at_random, blocks, rows)
         places = (
-            Place(part.start, block, part.stop - part.start, None if own is rule else own, mask)
-            for part, block, own, mask in zip(rows, blocks.first_blocks, rules, masks, strict=True)
+            Place(part.start, part.stop - part.start, None if own is rule else own, mask)
+            for part, own, mask in zip(rows, rules, masks, strict=True)
         )
         reader = Reader(blocks.names, rule, scales)
         return cls(blocks, reader, tuple(places), engine, missingness, progress)
@@ -248,6 +247,8 @@ class InPieces:
             census.hidden,
             census.convex,
             census.bound,
+            census.sampled,
+            census.several,
         )
         return KeptRows(overview, self.engine, fixed, moments)
 

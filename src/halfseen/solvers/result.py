@@ -44,8 +44,9 @@ class Status(enum.Enum):
 
     CONVERGED = "The solver settled on an answer inside its domain."
     NO_GLOBAL_GUARANTEE = (
-        "The likeliest of several starts was followed to its end, but the likelihood of a covariance "
-        "under linear thresholds may have more than one peak: no theorem says that this is the highest."
+        "The likeliest of several starts was followed to its end, but the likelihood may have more than "
+        "one peak (under linear thresholds with an unknown covariance, or where values hide on both "
+        "sides): no theorem says that this is the highest."
     )
     REGULARISED = (
         "There are less than two rows for each column, so correlations were pulled towards zero to "
@@ -67,14 +68,6 @@ class Status(enum.Enum):
         "Part of the estimate lies on the edge of the domain that the seen share allows: the data "
         "do not determine it. Check the limits and their units, and look for columns that repeat "
         "each other; more rows would help."
-    )
-    CHAINS_DISAGREE = (
-        "Two chains that started at different ends of the hidden sets did not come to the same answer: "
-        "hidden values may move too rarely from one end to the other."
-    )
-    NEARLY_REPEATED = (
-        "Some columns nearly repeat each other, so that their hidden values move too slowly to know "
-        "whether the answer has settled. Leave one of them out, or fit their difference in its place."
     )
     NOT_CONVERGED = "The solver stopped at its limit of steps before its objective settled."
 
@@ -184,7 +177,12 @@ class Fit:
     seen_share : array of shape (d,)
         Share of the cells of each column that are seen.
     history : mapping
-        What the solver recorded on its way.
+        What the solver recorded on its way. Of ``full``: ``steps``; ``gain_left``, what is estimated to
+        be left to be gained in log-likelihood (at most a quarter of a unit where it converged);
+        ``log_likelihoods``, ``gains`` (the same estimate) and ``trace`` (the means), one for each step;
+        ``covariance_structure``; ``likelihoods_of_starts`` where there were several; ``penalty`` of a
+        sparse covariance. Log-likelihoods here are of standardised columns, and from the few points of a
+        step where rows are sampled: ``log_likelihood`` is that of the table.
     source : Source or None
         The table that was fitted and the rule behind it, which imputation and likelihood need.
     uncertainty : StandardErrors or None
@@ -308,7 +306,7 @@ class Fit:
     def log_likelihood(self) -> LogLikelihood:
         """Log-likelihood of what is seen, with the standard error of its estimate.
 
-        Exact where no row has more than two hidden cells.
+        Exact where no row has more than two cells that a rule hides, with no inequality between them.
         """
         from halfseen.solvers.inference.likelihood import LogLikelihood
 

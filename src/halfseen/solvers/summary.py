@@ -23,13 +23,18 @@ WIDTH = 79
 RULE = "─" * WIDTH
 # What each method is, in the words of a methods section.
 METHODS = {
-    "full": "full-information maximum likelihood (stochastic EM)",
+    "full": "full-information maximum likelihood (quasi-Newton ascent)",
     "pairwise": "pairwise maximum likelihood",
     "truncation": "maximum likelihood from seen values alone (truncation)",
     "truncation_psgd": "projected stochastic gradient descent on seen values (truncation_psgd)",
     "truncated_sgd": "projected stochastic gradient descent on truncated rows (truncated_sgd)",
     "missing_descent": "projected stochastic gradient descent with known covariance",
 }
+
+# Structures that are pulled towards something, so that there is no likelihood to climb.
+REGULARISED = ("shrinkage", "sparse")
+# A gain in log-likelihood below this is not worth its digits.
+SMALLEST_GAIN = 0.001
 
 
 def summarise(fit: Fit, most_columns: int = 40, most_correlations: int = 8) -> str:
@@ -148,13 +153,14 @@ def _correlations(fit: Fit, most: int) -> list[str]:
 
 def _notes(fit: Fit) -> list[str]:
     text = f"{fit.status.name.replace('_', ' ').capitalize()}: {fit.status.value}"
+    steps = steps_taken(fit)
+    if steps is not None:
+        text += f" {steps}"
     noise = monte_carlo_share(fit)
-    if noise is not None:
-        sweeps = fit.history.get("sweeps")
-        told = "" if sweeps is None else f" ({sweeps} sweeps)"
-        text += (
-            f" Sampling adds at most {_percent(noise)} of a standard error to any estimate{told}."
-        )
+    if noise == 0.0:
+        text += " Nothing had to be sampled."
+    elif noise is not None:
+        text += f" Sampling adds {at_most(noise)} of a standard error to any estimate."
     if fit.uncertainty is not None:
         text += (
             " Standard errors are from the observed information; intervals are Wald intervals, for "
@@ -169,6 +175,26 @@ def _notes(fit: Fit) -> list[str]:
     return lines
 
 
+def steps_taken(fit: Fit) -> str | None:
+    """Say how many steps were taken and what is left to be gained; None where it is not known."""
+    # The history of a fit that was loaded may hold anything.
+    steps, left = fit.history.get("steps"), fit.history.get("gain_left")
+    if not (isinstance(steps, int) and isinstance(left, float) and left >= 0.0):
+        return None
+    taken = "one step" if steps == 1 else f"{steps:,} steps"
+    if left < SMALLEST_GAIN:
+        amount = f"less than {SMALLEST_GAIN:g} of a unit"
+    elif math.isfinite(left):
+        amount = f"about {left:.2g} of a unit" if left < 1.0 else f"about {left:.3g} units"
+    else:
+        amount = "an unknown amount"
+    if str(fit.history.get("covariance_structure")) in REGULARISED:
+        return f"The last of {taken} changed the log-likelihood of complete rows by {amount}."
+    verb = "are" if 1.0 <= left < math.inf else "is"
+    left_words = f"{amount} of log-likelihood {verb} left to be gained"
+    return f"After {taken}, {left_words}, by the solver's estimate."
+
+
 def monte_carlo_share(fit: Fit) -> float | None:
     """Return the largest Monte-Carlo error as a share of the standard error; None where not known."""
     if fit.uncertainty is None or fit.monte_carlo_errors is None:
@@ -181,7 +207,12 @@ def monte_carlo_share(fit: Fit) -> float | None:
         np.max(noise[error > 0.0] / error[error > 0.0], initial=0.0) for noise, error in pairs
     ]
     largest = float(max(shares))
-    return largest if math.isfinite(largest) and "sweeps" in fit.history else None
+    return largest if math.isfinite(largest) else None
+
+
+def at_most(share: float) -> str:
+    """Say that something is no more than a share."""
+    return "less than 0.1 %" if share < 0.001 else f"at most {_percent(share)}"
 
 
 def _percent(share: float) -> str:

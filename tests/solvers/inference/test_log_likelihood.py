@@ -67,13 +67,19 @@ def test_one_column_is_exact(sets, cell):
     ],
     ids=["left", "two sides", "probability"],
 )
-def test_two_columns_are_exact(rule, cells):
+def test_two_columns_match_quadrature(rule, cells):
     X = hs.simulate(TWO, rule, 100, 1)
     assert np.isnan(X).all(axis=1).any()
     fit = _fit(X, rule)
     ref = _reference(fit, X, lambda r, k: cells[k])
-    assert fit.log_likelihood.value == pytest.approx(ref, rel=1e-7)
-    assert fit.log_likelihood.standard_error == 0.0
+    found = fit.log_likelihood
+    if callable(cells[0]):
+        # Two cells of which one is known as a function are sampled: five standard errors.
+        assert 0.0 < found.standard_error < 0.01
+        assert abs(found.value - ref) < 5.0 * found.standard_error
+    else:
+        assert found.value == pytest.approx(ref, rel=1e-7)
+        assert found.standard_error == 0.0
 
 
 def test_cells_missing_at_random_and_intervals():

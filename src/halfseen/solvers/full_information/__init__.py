@@ -1,4 +1,4 @@
-"""``full``: every value, and every hole, by stochastic expectation maximisation."""
+"""``full``: every value, and every hole: the top of the likelihood of what is seen."""
 
 from halfseen.solvers.full_information.full import full
 

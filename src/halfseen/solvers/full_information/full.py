@@ -17,7 +17,7 @@ from halfseen.missingness.base import Missingness
 from halfseen.parallel import resolve_jobs, single_blas_thread
 from halfseen.seeds import RandomState, seed_of
 from halfseen.solvers.conditionals import check_covariance
-from halfseen.solvers.full_information.journal import EVERY, open_checkpoint, run_key
+from halfseen.solvers.full_information.journal import EVERY, describe_run, open_checkpoint
 from halfseen.solvers.full_information.learn import Settings, learn
 from halfseen.solvers.full_information.m_step import (
     LARGEST_VARIANCE,
@@ -43,7 +43,7 @@ Floats = NDArray[np.float64]
 ACCURACY = 0.1
 # With fewer rows for each column a free covariance is as good as singular once cells are hidden.
 ROWS_PER_COLUMN = 2
-MOST_SWEEPS = 2000
+MOST_STEPS = 500
 # A known mean that is further from the seen values than this, in their spreads, is in other units.
 FARTHEST = 1e6
 
@@ -59,7 +59,7 @@ def full(
     shrinkage: float | None = None,
     penalty: float | None = None,
     accuracy: float = ACCURACY,
-    most_sweeps: int = MOST_SWEEPS,
+    most_steps: int = MOST_STEPS,
     standard_errors: bool = True,
     start: Gaussian | None = None,
     random_state: RandomState = None,
@@ -71,10 +71,11 @@ def full(
 ) -> Fit:
     """Learn a Gaussian from every seen value and from where every hidden one can be.
 
-    Stochastic expectation maximisation: Gibbs sweeps draw the hidden cells, in the sets and between the
-    inequalities that the rule leaves them; the parameters follow the expected moments. It reaches
-    the Cramér–Rao limit where the information can be had at all. It starts from ``pairwise`` or from the
-    columns one by one, and believes that a hidden cell was hidden by the rule unless told otherwise.
+    The likelihood of what is seen is climbed to its top. Cells that are missing at random are integrated
+    out; so are those that the rule confines, in rows with one or two of them, and in other rows they are
+    sampled. It reaches the Cramér–Rao limit where the information can be had at all. It starts from
+    ``pairwise`` or from the columns one by one, and believes that a hidden cell was hidden by the rule
+    unless told otherwise.
 
     Parameters
     ----------
@@ -99,16 +100,17 @@ def full(
         The penalty for ``covariance="sparse"``, on the scale of correlations; chosen by the
         extended Bayesian information criterion by default.
     accuracy : float
-        When to stop: the Monte-Carlo standard error of every parameter, as a share of its statistical
-        standard error (of the one with complete data where that is not computed).
-    most_sweeps : int
-        When to stop in any case.
+        When to stop sampling: the Monte-Carlo standard error of every parameter, as a share of its
+        statistical standard error (of the one with complete data where that is not computed). What may
+        be left to be gained in log-likelihood is below a quarter of a unit in any case.
+    most_steps : int
+        When to stop in any case: each step asks every row once.
     standard_errors : bool
         Whether to compute statistical standard errors.
     start : Gaussian, optional
         Where to start from.
     random_state : int, Generator or None
-        Seed of the sweeps.
+        Seed of the sampling.
     progress : bool
         Whether to show a bar.
     n_jobs : int or None
@@ -139,7 +141,7 @@ def full(
     found = open_checkpoint(checkpoint, every, resume)
     settings = Settings(
         positive_number("accuracy", accuracy),
-        whole_number("most_sweeps", most_sweeps, 2),
+        whole_number("most_steps", most_steps),
         standard_errors,
         seed_of(random_state) if found is None else found.seed_or(random_state),
         progress,
@@ -151,6 +153,7 @@ def full(
         table = X.moments
     else:
         rows = HeldRows(read_problem(X, missingness, missing_at_random, n_jobs), n_jobs)
+    rows.check()
     about = rows.overview
     options = {
         "covariance": covariance, "correlation": correlation, "mean": mean,
@@ -174,7 +177,7 @@ def full(
             first = about.from_units(start.mean, start.covariance)
         first = m_step.admit(*first)
         if found is not None:
-            run = run_key(rows, m_step, first, settings, penalty, start is not None)
+            run = describe_run(rows, m_step, first, settings, penalty, start is not None)
             settings = replace(settings, journal=found.for_run(run))
         if isinstance(m_step.structure, Sparse) and penalty is None:
             m_step = replace(m_step, structure=choose_penalty(rows, m_step.mean, first, settings))

@@ -1,98 +1,116 @@
-"""How much the data say about each parameter: Louis' identity, by sampling.
+"""How much the data say about each parameter: Louis' identity.
 
 The information in what is seen is that of complete rows less what the holes took away,
 
-    I_seen = I_complete − Σ_rows Var(score of the complete row | what is seen of it).
+    I_seen = Σ_rows E(−∂² log f | seen) − Var(score | seen),
 
-The first is a closed form. The second is estimated from sweeps of two independent chains: the mean of
-score · scoreᵀ less the product of the averages of the two chains, in which no Monte-Carlo noise is
-squared. (Averages of one chain would be: noise in them makes standard errors too small.)
-
-Where nearly all is missing, a difference of two large numbers says little about what is left. There that
-product itself is taken: the average of a row's scores is the score of what is seen of it, and the sum of
-their squares over rows is the information in what is seen, with an error in proportion to it. (It is the
-same number only where the rule and normality hold, and has the larger error where much is left.)
+where a complete row has the cells that are not missing at random. Rows with no more than two confined
+cells are integrated. Others are sampled, twice, with independent shifts of a lattice: both together are
+taken, and the difference of the two, in some of the rows, says how well it is known in every direction.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.data.row_blocks import sweep_rows
-from halfseen.kernels.scores import fill_scores
+from halfseen.kernels.information import (
+    DOUBTED,
+    missing_along_block,
+    missing_block,
+    missing_mean_block,
+)
 from halfseen.missingness.holes import Holes
 from halfseen.seeds import Purpose, keyed_generator
-from halfseen.solvers.correlations import Spread
-from halfseen.solvers.full_information.completion import (
-    Draws,
-    make_block,
-    slide_factor,
-    sweep_block,
+from halfseen.solvers.full_information.charts import Chart
+from halfseen.solvers.full_information.expectation import (
+    Parameters,
+    Sampling,
+    at_random,
+    block_rows,
+    confines_of,
+    grouped,
+    lattice,
 )
-from halfseen.solvers.full_information.m_step import pack
+from halfseen.solvers.full_information.m_step import MStep, pack
 from halfseen.solvers.full_information.rows import Rows
 
 Floats = NDArray[np.float64]
 
-# Sweeps averaged for each chain: between these, as many as keep the number of scores below that.
-FEWEST_SWEEPS, MOST_SWEEPS, MOST_SCORES = 40, 400, 2**20
-# Share of them that two chains which start at the same rows are given to become independent.
-FORGET = 0.25
-# Of the sweeps averaged, one in so many is squared: that is most of the work, and neighbours are alike.
-# (Noise that squares and products of averages have in common then cancels in part only: what is left is
-# below a hundredth of the standard deviation of a score.)
-THIN = 2
-# Rows whose scores are looked at, at most: the share of information that is missing is an average.
-MOST_ROWS = 2048
 # Parameters for which the whole matrix is computed; beyond, parameters of each pair of columns alone.
-MOST_PARAMETERS = 500
+MOST_PARAMETERS = 1000
+# Products of scores in all, draws in all, and rows at least: what decides how many rows are looked at.
+MOST_PRODUCTS, MOST_DRAWS, FEWEST_ROWS = 4e10, 2**23, 4096
+# Points for each row that is sampled, twice: between these, as many as make errors of shares so small.
+FEWEST_POINTS, MOST_POINTS, SHARE_ERROR = 16, 128, 0.04
 # Largest share of missing information that is told from 1: beyond, standard errors are a lower bound.
 LARGEST_SHARE = 1.0 - 1e-4
-# Share of missing information beyond which what is left is not found as a difference. The error of that
-# is about 1/√rows of the complete information, 0.02 with as many rows as are looked at: a fifth of what
-# is left here, all of it at a share of 0.98. The error of the outer product of scores is √((κ − 1)/rows)
-# of what is left, where κ is the kurtosis of scores, and as much again by sampling them: 15 % in the Roy
-# model, at a share of 0.985.
-LARGEST_DIFFERENCE_SHARE = 0.9
-# For steps along hardly determined directions the share counts as no more than the first: steps are
-# at most twenty times those of expectation maximisation. How far is left to go is judged with the
-# second.
-LARGEST_GAIN_SHARE, LARGEST_REACH_SHARE = 0.95, 0.995
+# For steps it counts as no more than this: they are at most so many times longer than those of
+# expectation maximisation, and what the steps themselves show does the rest.
+LARGEST_STEP_SHARE = 0.99
+# Directions with a larger share missing or lost, at most so many of either, are looked at with more
+# points: noise alone makes the largest of many shares too large. Directions that are combinations of
+# others to this share are left out.
+DOUBTFUL, MOST_DOUBTFUL, SAME = 0.8, 32, 1e-6
+# These points, between so many, make so many draws of each cell in all rows: with 2048 rows or more a
+# share is then known to √(2 / draws) = 0.001, which is 3 % of what is left where 97 % is lost.
+FINER_POINTS, FINER_DRAWS = (256, 1024), 2**21
+# Share of the complete information that is added where nothing at all is known about a direction.
+TOUCH = 1e-9
 
 
 @dataclass(frozen=True)
 class Information:
-    """Covariance of the estimates of the free parameters, and what the holes took.
+    """What is known about the parameters, at the origin of a chart.
 
     Attributes
     ----------
-    basis : array of shape (d + d(d+1)/2, q)
-        Derivatives of (μ, Σ_ij for i >= j) in the free parameters.
-    covariance : array of shape (q, q)
-        Of the estimates of the free parameters.
+    chart : Chart
+    directions : array of shape (q, q)
+        A column for each direction, in coordinates of the chart: independent of each other, and of unit
+        information in all rows, were they complete.
     missing : array of shape (q,)
-        Shares of the information that are missing, in the directions in which they are extreme, growing.
-    gain, reach : arrays of shape (q, q)
-        I_seen⁻¹ I_complete, how far the top of the likelihood is for a unit step of expectation
-        maximisation: capped for steps, and nearly as it is.
-    at : array of shape (d + d(d+1)/2,)
-        The parameters at which it was estimated.
+        Shares of the information that are missing, in these directions, growing.
+    noise : array of shape (q,)
+        Standard errors of the shares, from sampling.
+    lost : array of shape (q,)
+        Shares of what the cells that are not missing at random would have said that was lost because
+        some of them are confined, in the directions in which these shares are extreme, growing.
     """
 
-    basis: Floats
-    covariance: Floats
+    chart: Chart
+    directions: Floats
     missing: Floats
-    gain: Floats
-    reach: Floats
-    at: Floats
+    noise: Floats
+    lost: Floats
+
+    def inverse(self, most: float = LARGEST_SHARE) -> Floats:
+        """Return the covariance of the estimates of the coordinates."""
+        kept = 1.0 - np.minimum(self.missing, most)
+        return np.asarray((self.directions / kept) @ self.directions.T)
+
+    def covariance(self) -> Floats:
+        """Return the covariance of the estimates of (μ, Σ_ij for i >= j)."""
+        kept = 1.0 - np.minimum(self.missing, LARGEST_SHARE)
+        root = self.chart.spread((self.directions / np.sqrt(kept)).T)
+        return np.asarray(root.T @ root)
 
     def variances(self) -> Floats:
         """Variances of the estimates of (μ, Σ_ij for i >= j)."""
-        return np.einsum("ij,ij->i", self.basis @ self.covariance, self.basis)
+        kept = 1.0 - np.minimum(self.missing, LARGEST_SHARE)
+        root = self.chart.spread((self.directions / np.sqrt(kept)).T)
+        return np.asarray((root * root).sum(axis=0))
+
+    def moved(self, mean: Floats, covariance: Floats) -> float:
+        """How far parameters are from the origin, in standard errors (root mean square)."""
+        step = self.chart.coordinates(mean, covariance)
+        along = np.linalg.solve(self.directions, step)
+        kept = 1.0 - np.minimum(self.missing, LARGEST_SHARE)
+        return float(np.sqrt(np.mean(kept * along * along))) if step.size else 0.0
 
 
 def complete_information(P: Floats) -> Floats:
@@ -111,210 +129,322 @@ def complete_information(P: Floats) -> Floats:
     return out
 
 
-def information_along(P: Floats, basis: Floats) -> Floats:
-    """Information of one complete row about free parameters, of which ``basis`` has the derivatives.
+class Parts(NamedTuple):
+    """Sums over rows, in whitened coordinates (a, B_ij for i >= j).
 
-    ½ tr(P B_k P B_l) for those that move the covariance by B_k. The whole information, of d⁴/4 numbers,
-    would not fit in memory where a known covariance has hundreds of columns.
-    """
-    d = len(P)
-    out = basis[:d].T @ P @ basis[:d]
-    moving = np.flatnonzero(basis[d:].any(axis=0))
-    B = np.zeros((moving.size, d, d))
-    i, j = np.tril_indices(d)
-    B[:, i, j] = B[:, j, i] = basis[d:, moving].T
-    products = 0.5 * (P @ B @ P).reshape(moving.size, d * d) @ B.reshape(moving.size, d * d).T
-    out[np.ix_(moving, moving)] += 0.5 * (products + products.T)
-    return np.asarray(out)
-
-
-def row_scores(R: Floats, P: Floats, basis: Floats | None) -> Floats:
-    """Scores of complete rows with R = P (y − μ): R itself, and c_ij (R_i R_j − P_ij)."""
-    d = len(P)
-    if basis is not None and not basis[d:].any():
-        return R @ basis[:d]
-    scores = np.empty((len(R), d + d * (d + 1) // 2))
-    fill_scores(R, P, scores)
-    return scores if basis is None else scores @ basis
-
-
-@dataclass(frozen=True)
-class Scores:
-    """Scores of complete rows, made from R = P (y − μ).
-
-    In the free parameters that have the derivatives ``basis``; or, without one, in those of
-    w = L⁻¹(y − μ).
+    Attributes
+    ----------
+    whole : array
+        Of E(−∂² log f | seen), over the cells that are not missing at random.
+    taken : array
+        Of Var(score | seen).
+    one, other : arrays
+        Of the same over some of the rows that are sampled, by independent points.
     """
 
-    P: Floats
-    basis: Floats | None = None
-    L: Floats | None = None
+    whole: Floats
+    taken: Floats
+    one: Floats
+    other: Floats
 
-    def __call__(self, R: Floats) -> Floats:
-        """Return the scores, one row each."""
-        if self.L is not None:
-            return row_scores(R @ self.L, np.eye(len(self.P)), None)
-        return row_scores(R, self.P, self.basis)
+    def __add__(self, other: Parts) -> Parts:  # type: ignore[override]
+        return Parts(*(a + b for a, b in zip(self, other, strict=True)))
 
+    def along(self, basis: Floats) -> Parts:
+        """Return them in the directions of a basis."""
+        if np.array_equal(basis, np.eye(len(basis))):
+            return self
+        return Parts(*(basis.T @ part @ basis for part in self))
 
-class Sampling(NamedTuple):
-    """How scores are sampled: the seed, and how many sweeps are forgotten and averaged."""
-
-    seed: int
-    forget: int
-    average: int
-
-
-def missing_information(
-    sample: tuple[Floats, Holes],
-    mean: Floats,
-    P: Floats,
-    score: Scores,
-    seed: int,
-    spread: Spread,
-) -> tuple[Floats, Floats]:
-    """Σ_rows Var(score | what is seen) and Σ_rows E(score | seen) E(score | seen)ᵀ.
-
-    Over some rows whose hidden cells are filled in, and their holes; ``spread`` does the work.
-    """
-    Y, holes = sample
-    step = max(1, sweep_rows(Y.shape[1]) // 4)
-    factor = slide_factor(holes.inequalities is not None, P)
-    size = score(np.zeros((1, len(P)))).shape[1]
-    average = int(np.clip(MOST_SCORES // max(1, len(Y) * size), FEWEST_SWEEPS, MOST_SWEEPS))
-    pieces = [slice(start, min(start + step, len(Y))) for start in range(0, len(Y), step)]
-    items = [(rows.start, Y[rows], holes.take(rows)) for rows in pieces]
-    sampling = Sampling(seed, int(FORGET * average), average)
-    taken, products = np.zeros((size, size)), np.zeros((size, size))
-    for one, other in spread(_sampled_scores, items, mean, P, factor, score, sampling):
-        taken += one
-        products += other
-    return taken, products
+    def scaled(self, factor: float) -> Parts:
+        """Return them as they would be with so many times the rows."""
+        return Parts(*(factor * part for part in self))
 
 
-def _sampled_scores(
-    item: tuple[int, Floats, Holes],
-    mean: Floats,
-    P: Floats,
-    factor: Floats | None,
-    score: Scores,
-    sampling: Sampling,
-) -> tuple[Floats, Floats]:
-    """Do so for some rows."""
-    start, Y, holes = item
-    seed, forget, average = sampling
-    size = score(np.zeros((1, len(P)))).shape[1]
-    block = make_block(holes, slice(0, len(Y)))
-    square, sums = np.zeros((size, size)), []
-    for chain in (0, 1):
-        rng = keyed_generator(seed, Purpose.INFORMATION, chain, start)
-        part = Y.copy()
-        total = np.zeros((len(part), size))
-        for k in range(forget + average):
-            Z = part - mean
-            draws = Draws.make(block, rng, factor)
-            R = sweep_block(part, Z, Z.copy(), np.zeros(len(P)), block, mean, P, draws, bool(k % 2))
-            if k >= forget:
-                scores = score(R)
-                total += scores
-                if (k - forget) % THIN == 0:
-                    square += scores.T @ scores
-        sums.append(total)
-    cross = sums[0].T @ sums[1]
-    product = 0.5 * (cross + cross.T) / average**2
-    squared = len(range(0, average, THIN))
-    return square / (2 * squared) - product, product
+def can_inform(m_step: MStep, d: int) -> bool:
+    """Whether the whole information is looked at: that of all entries, or of a mean alone."""
+    if m_step.structure.regularised or m_step.count(d) == 0:
+        return False
+    if m_step.structure.count(d) == 0:
+        return d <= MOST_PARAMETERS
+    return d + d * (d + 1) // 2 <= MOST_PARAMETERS
 
 
-def information(
-    rows: Rows, mean: Floats, covariance: Floats, basis: Floats, seed: int
-) -> Information:
-    """Estimate the covariance of the estimates at ``mean`` and ``covariance``.
+class Task(NamedTuple):
+    """What rows are asked."""
+
+    at: Parameters
+    factor: Floats
+    sampling: Sampling
+    mean_only: bool
+    # Whether −∂² log f is taken at its mean: less noisy, where not all rows are looked at, and exact if
+    # all are complete, also if they lie in a plane.
+    expected: bool
+
+
+def information(rows: Rows, chart: Chart, seed: int) -> Information:
+    """Find the information about the coordinates of a chart, at its origin.
 
     Parameters
     ----------
     rows : Rows
-        With hidden cells anywhere in their region.
-    mean, covariance : arrays
-    basis : array of shape (d + d(d+1)/2, q)
-        Derivatives of (μ, Σ_ij for i >= j) in the free parameters.
+    chart : Chart
     seed : int
     """
     n, d = rows.overview.shape
-    P = np.linalg.inv(covariance)
-    P = 0.5 * (P + P.T)
-    chosen = spread_rows(n, MOST_ROWS)
-    some = rows.take(chosen), mean, P
-    at = pack(mean, covariance)
-    if not np.array_equal(basis, np.eye(len(at))):
-        sums = missing_information(*some, Scores(P, basis), seed, rows.map)
-        whole = information_along(P, basis)
-        return Information(basis, *_shares(whole, *sums, len(chosen), n), at)
-    # All of the covariance is free. For w = L⁻¹(y − μ) the information of complete rows is diagonal,
-    # however near to singular the covariance is.
-    L = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
-    sums = missing_information(*some, Scores(P, L=L), seed, rows.map)
-    found = _shares(complete_information(np.eye(d)), *sums, len(chosen), n)
-    there, back = _lift(L), _lift(np.asarray(np.linalg.inv(L), dtype=np.float64))
-    gain, reach = there @ found.gain @ back, there @ found.reach @ back
-    return Information(basis, there @ found.covariance @ there.T, found.missing, gain, reach, at)
+    basis = None if chart.whitened else chart.basis
+    mean_only = basis is not None and not basis[d:].any()
+    chosen = _chosen_rows(rows, d if mean_only else d + d * (d + 1) // 2, seed)
+    Y, holes = rows.take(chosen)
+    # The largest error of a share is about √(parameters / (rows · points)).
+    size = d if mean_only else d + d * (d + 1) // 2
+    wanted = size / (len(chosen) * SHARE_ERROR**2)
+    points = int(np.clip(wanted, FEWEST_POINTS, MOST_POINTS))
+    task = Task(
+        Parameters.of(chart.mean, chart.covariance),
+        np.ascontiguousarray(chart.factor),
+        Sampling(points, seed, 0, Purpose.INFORMATION),
+        mean_only,
+        len(chosen) < n or not rows.overview.hidden.any(),
+    )
+    items = [(cut.start, Y[cut], holes.take(cut)) for cut in _cuts(len(Y), d)]
+    into = _into_whitened(chart, mean_only)
+    scale = n / len(chosen)
+    found = _sum(rows.map(_parts, items, task)).along(into).scaled(scale)
+    found = _with_closed_forms(found, chart, np.flatnonzero(rows.overview.hidden == 0))
+    first = _shares(chart, found)
+    if not rows.overview.sampled or mean_only:
+        return first.information
+    doubtful = _doubtful(first)
+    if not doubtful.size:
+        return first.information
+    # Where little is left it is found anew, from points that had no part in choosing the directions.
+    points = int(np.clip(FINER_DRAWS // len(chosen), *FINER_POINTS))
+    finer = task._replace(sampling=task.sampling._replace(points=points, replicate=1))
+    again = _sum(rows.map(_taken_along, items, finer, into @ doubtful))
+    return _refined(first, found, doubtful, scale * again)
+
+
+def _chosen_rows(rows: Rows, size: int, seed: int) -> NDArray[np.intp]:
+    """All rows, or as many as there is time for, drawn without replacement."""
+    n = rows.overview.shape[0]
+    cells = rows.overview.hidden.sum() / n
+    features = min(cells + 0.5 * cells * (cells + 1.0), 2.0 * MOST_POINTS)
+    most = min(MOST_PRODUCTS / (size * size * max(features, 1.0)), MOST_DRAWS / max(cells, 1.0))
+    most = max(FEWEST_ROWS, int(min(most, n)))
+    if n <= most:
+        return np.arange(n)
+    rng = keyed_generator(seed, Purpose.INFORMATION)
+    return np.sort(rng.choice(n, most, replace=False)).astype(np.intp)
+
+
+def _cuts(n: int, d: int) -> list[slice]:
+    """Cut rows into items: matrices of d⁴/4 numbers travel for each."""
+    step = max(block_rows(d), -(-n // 16))
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+
+
+def _parts(item: tuple[int, Floats, Holes], task: Task) -> Parts:
+    """Return the parts of Louis' identity of some rows."""
+    first_row, Y, holes = item
+    n, d = Y.shape
+    size = d if task.mean_only else d + d * (d + 1) // 2
+    taken, one, other = (np.zeros((size, size)) for _ in range(3))
+    groups, confines = grouped(holes, at_random(holes)), confines_of(holes)
+    points = lattice(task.sampling.points, d)
+    shifts = task.sampling.shifts(first_row, (n, 2, d))
+    common = Y, task.at.mean, task.at.precision, task.factor, groups, confines, points, shifts
+    if task.mean_only:
+        whole = missing_mean_block(*common, taken, one, other)
+        return Parts(whole, taken, one, other)
+    moments = np.empty((len(groups.missing), d, 2 * d + 1))
+    missing_block(*common, moments, taken, one, other)
+    whole = _whole(moments, np.diff(groups.start), task.expected)
+    return Parts(whole, *(part + np.tril(part, -1).T for part in (taken, one, other)))
+
+
+def _whole(moments: Floats, counts: NDArray[np.intp], expected: bool) -> Floats:
+    """Return Σ E(−∂² log f | seen) from what ``missing_block`` says of each group.
+
+    With K = Lᵀ Q L, W = Lᵀ Q T Q L and t = Lᵀ Q Σ E z: K for the mean, c_ij (K_mi t_j + K_mj t_i) for
+    mean m and entry ij, and for entries ij and kl, with W' = W − ½ n K,
+    c_ij c_kl (K_li W'_jk + K_lj W'_ik + K_ki W'_jl + K_kj W'_il); c is ½ on the diagonal.
+    """
+    d = moments.shape[1]
+    K, W, t = moments[:, :, :d], moments[:, :, d : 2 * d], moments[:, :, 2 * d]
+    half = 0.5 * counts[:, None, None] * K
+    inner = half if expected else W - half
+    R = (K.reshape(-1, d * d).T @ inner.reshape(-1, d * d)).reshape(d, d, d, d)
+    i, j = np.tril_indices(d)
+    c = np.where(i == j, 0.5, 1.0)
+    a, b, k, m = i[:, None], j[:, None], i[None], j[None]
+    out = np.empty((d + i.size, d + i.size))
+    out[:d, :d] = (2.0 * half).sum(axis=0)
+    out[d:, d:] = np.outer(c, c) * (R[m, a, b, k] + R[m, b, a, k] + R[k, a, b, m] + R[k, b, a, m])
+    if expected:
+        out[:d, d:] = 0.0
+    else:
+        cross = np.einsum("gmi,gj->mij", K, t)
+        out[:d, d:] = c * (cross[:, i, j] + cross[:, j, i])
+    out[d:, :d] = out[:d, d:].T
+    return out
+
+
+def _taken_along(item: tuple[int, Floats, Holes], task: Task, directions: Floats) -> Floats:
+    """Return Σ Var(score | seen) of some rows, along some directions."""
+    first_row, Y, holes = item
+    n, d = Y.shape
+    taken = np.zeros((directions.shape[1], directions.shape[1]))
+    missing_along_block(
+        Y, task.at.mean, task.at.precision, task.factor, grouped(holes, at_random(holes)),
+        confines_of(holes), lattice(task.sampling.points, d),
+        task.sampling.shifts(first_row, (n, 1, d)), np.ascontiguousarray(directions), taken,
+    )  # fmt: skip
+    return taken
+
+
+def _sum(parts: Iterator[Any]) -> Any:
+    """Add up from the first to the last."""
+    total = next(parts)
+    for part in parts:
+        total = total + part
+    return total
+
+
+def _into_whitened(chart: Chart, mean_only: bool) -> Floats:
+    """Return the derivatives of (a, B_ij for i >= j) in the coordinates of a chart."""
+    d = chart.mean.size
+    i, j = np.tril_indices(d)
+    if chart.whitened:
+        return np.eye(d + i.size)[:, chart.fixed :]
+    L, basis = chart.factor, chart.basis
+    of_mean = np.linalg.solve(L, basis[:d])
+    if mean_only:
+        return np.asarray(of_mean)
+    out = np.empty((d + i.size, basis.shape[1]))
+    out[:d] = of_mean
+    for k in range(basis.shape[1]):
+        change = np.zeros((d, d))
+        change[i, j] = change[j, i] = basis[d:, k]
+        out[d:, k] = pack(np.zeros(d), np.linalg.solve(L, np.linalg.solve(L, change).T))[d:]
+    return out
+
+
+def _with_closed_forms(found: Parts, chart: Chart, columns: NDArray[np.intp]) -> Parts:
+    """Put what is known in closed form in place of what was summed: columns that are never hidden.
+
+    Their likelihood is a factor of its own, and the rest is that of the others given them: about their
+    moments, with the regression on them held fixed, rows say what complete rows would, and nothing in
+    common with what they say about the regression.
+    """
+    if not chart.whitened or chart.fixed or not columns.size:
+        return found
+    root = np.sqrt(chart.complete)
+    E = _closed_directions(chart, columns)
+    E = root[:, None] * E / np.linalg.norm(root[:, None] * E, axis=0)
+
+    def elsewhere(A: Floats) -> Floats:
+        inner = A / np.outer(root, root)
+        inner = inner - E @ (E.T @ inner)
+        inner = inner - (inner @ E) @ E.T
+        return np.asarray(inner * np.outer(root, root))
+
+    whole, *taken = (elsewhere(part) for part in found)
+    return Parts(whole + np.outer(root, root) * (E @ E.T), *taken)
+
+
+def _closed_directions(chart: Chart, columns: NDArray[np.intp]) -> Floats:
+    """Directions that move the moments of some columns, and leave the regression on them as it is.
+
+    μ by Γ m and Σ by Γ D Γᵀ, where Γ = Σ_·c Σ_cc⁻¹. In whitened coordinates Γ Σ_cc^½ has orthonormal
+    columns g_i: a is one of them, or B one of the g_i g_jᵀ + g_j g_iᵀ.
+    """
+    d, S = chart.mean.size, chart.covariance
+    inner = np.linalg.cholesky(S[np.ix_(columns, columns)])
+    across = np.linalg.solve(inner, S[columns]).T
+    g = np.linalg.solve(chart.factor, across).T
+    i, j = np.tril_indices(columns.size)
+    products = g[i, :, None] * g[j, None, :]
+    k, m = np.tril_indices(d)
+    out = np.zeros((d + k.size, len(g) + i.size))
+    out[:d, : len(g)] = g.T
+    out[d:, len(g) :] = (products + products.transpose(0, 2, 1))[:, k, m].T
+    return out
 
 
 class Shares(NamedTuple):
-    """Covariance of estimates, shares of missing information, gain and reach, in some coordinates."""
+    """What is missing, as first found, and how that was found.
 
-    covariance: Floats
-    missing: Floats
-    gain: Floats
-    reach: Floats
-
-
-def _shares(whole: Floats, taken: Floats, products: Floats, rows: int, n: int) -> Shares:
-    """Compare the information of a complete row with what the holes took of that of some rows.
-
-    ``products`` is the outer product of the scores of what is seen of those rows, for directions with
-    little left; ``n`` are all rows.
+    Attributes
+    ----------
+    information : Information
+    root : array of shape (q, q)
+        Of the information of complete rows.
+    held : array of shape (q, q)
+        Of that of cells that are not missing at random.
+    lost_along : array of shape (q, q)
+        Directions in which shares of the latter are lost, in coordinates of the chart.
     """
+
+    information: Information
+    root: Floats
+    held: Floats
+    lost_along: Floats
+
+
+def _shares(chart: Chart, found: Parts) -> Shares:
+    """Compare what is left with what complete rows would say."""
+    complete = np.diag(chart.complete) if chart.complete.ndim == 1 else chart.complete
     # In coordinates where complete rows have information I, shares lie between 0 and 1.
-    L = np.asarray(np.linalg.cholesky(whole), dtype=np.float64)
-    missing, vectors = np.linalg.eigh(_between(L, taken / rows))
-    weak = missing > LARGEST_DIFFERENCE_SHARE
-    if weak.any():
-        # With their rows and columns, for the directions themselves are as uncertain as their shares.
-        share = np.diag(missing)
-        by_scores = np.eye(len(L)) - vectors.T @ _between(L, products / rows) @ vectors
-        share[weak], share[:, weak] = by_scores[weak], by_scores[:, weak]
-        missing, turn = np.linalg.eigh(share)
-        vectors = vectors @ turn
-    kept = 1.0 - np.clip(missing, 0.0, LARGEST_SHARE)
-    directions = np.linalg.solve(L.T, vectors)
-    gain, reach = (
-        (directions / (1.0 - np.clip(missing, 0.0, most))) @ (L @ vectors).T
-        for most in (LARGEST_GAIN_SHARE, LARGEST_REACH_SHARE)
-    )
-    return Shares((directions / kept) @ directions.T / n, missing, gain, reach)
+    root = np.asarray(np.linalg.cholesky(complete))
+    missing, vectors = np.linalg.eigh(_between(root, complete - found.whole + found.taken))
+    # Half the difference of two halves is the error of their average; rows err independently.
+    doubt = 0.5 * np.sqrt(DOUBTED) * (found.one - found.other)
+    noise = _along(vectors, _between(root, doubt))
+    try:
+        held = np.asarray(np.linalg.cholesky(found.whole + TOUCH * complete))
+    except np.linalg.LinAlgError:
+        # Far from the top rows may say less than nothing about a direction.
+        held = root
+    lost, along = np.linalg.eigh(_between(held, found.taken))
+    known = Information(chart, np.linalg.solve(root.T, vectors), missing, noise, lost)
+    return Shares(known, root, held, np.linalg.solve(held.T, along))
+
+
+def _doubtful(first: Shares) -> Floats:
+    """Return directions, in coordinates of the chart, in which most is missing or lost."""
+    known = first.information
+    most_missing = known.directions[:, known.missing > DOUBTFUL][:, -MOST_DOUBTFUL:]
+    most_lost = first.lost_along[:, known.lost > DOUBTFUL][:, -MOST_DOUBTFUL:]
+    both = np.hstack([most_missing, most_lost])
+    if not both.shape[1]:
+        return both
+    # Independent of each other, in what complete rows say.
+    vectors, sizes, _ = np.linalg.svd(first.root.T @ both, full_matrices=False)
+    return np.asarray(np.linalg.solve(first.root.T, vectors[:, sizes > SAME * sizes[0]]))
+
+
+def _refined(first: Shares, found: Parts, doubtful: Floats, taken: Floats) -> Information:
+    """Put what was found anew along some directions in place of what was found before."""
+    known = first.information
+    change = taken - doubtful.T @ found.taken @ doubtful
+    # Of unit information in complete rows, so that the change of a matrix is V change Vᵀ.
+    V = first.root.T @ doubtful
+    base = _between(first.root, first.root @ first.root.T - found.whole + found.taken)
+    missing, vectors = np.linalg.eigh(base + V @ change @ V.T)
+    inner = np.linalg.solve(first.held, first.root @ V)
+    lost = np.linalg.eigvalsh(_between(first.held, found.taken) + inner @ change @ inner.T)
+    shares = np.asarray(missing, dtype=np.float64), known.noise, np.asarray(lost, dtype=np.float64)
+    directions = np.linalg.solve(first.root.T, vectors)
+    return Information(known.chart, directions, *shares)
+
+
+def _along(vectors: Floats, A: Floats) -> Floats:
+    """Return |v' A v| for the columns v of ``vectors``."""
+    return np.asarray(np.abs(np.einsum("ij,ij->j", vectors, A @ vectors)))
 
 
 def _between(L: Floats, A: Floats) -> Floats:
     """Return L⁻¹ A L⁻ᵀ, symmetric to the last bit."""
     out = np.linalg.solve(L, np.linalg.solve(L, A).T)
     return np.asarray(0.5 * (out + out.T))
-
-
-def _lift(L: Floats) -> Floats:
-    """Return the matrix of (a, B) → (L a, L B Lᵀ), for vectors of (μ, Σ_ij for i >= j)."""
-    d = len(L)
-    i, j = np.tril_indices(d)
-    out = np.zeros((d + i.size, d + i.size))
-    out[:d, :d] = L
-    # Entry (a, b) of B stands for (b, a) too, unless it is on the diagonal.
-    both = L[np.ix_(i, i)] * L[np.ix_(j, j)] + L[np.ix_(i, j)] * L[np.ix_(j, i)]
-    out[d:, d:] = both * np.where(i == j, 0.5, 1.0)
-    return out
-
-
-def spread_rows(n: int, most: int) -> NDArray[np.intp]:
-    """At most so many rows, evenly spread over the table."""
-    if n <= most:
-        return np.arange(n)
-    return np.linspace(0, n - 1, most).astype(np.intp)

@@ -1,8 +1,8 @@
 """Checkpoints of ``full``: how far a run has come, in a file that is whole at any moment.
 
-A run is a sequence of chains. A checkpoint holds the outcome of those that have ended, the state of the
-one under way, and the values of its hidden cells. Everything else is computed again when a run is
-resumed, from the same table with the same seed, to the same bits.
+A run is a sequence of climbs. A checkpoint holds the outcome of those that have ended, and the state of
+the one under way. Everything else is computed again when a run is resumed, from the same table with the
+same seed, to the same bits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,15 +26,13 @@ from numpy.typing import NDArray
 from halfseen.archive import Archive, ArchiveError, read_archive, write_archive
 from halfseen.errors import HalfseenWarning, InputError, Interrupted
 from halfseen.files import remove_left_behind
-from halfseen.scaling.engine import Arrays
 from halfseen.seeds import RandomState, seed_of
-from halfseen.solvers.full_information.averaging import Averages
-from halfseen.solvers.full_information.completion import Moments
+from halfseen.solvers.full_information.ascent import STALLED_STEPS, State
+from halfseen.solvers.full_information.charts import Chart
+from halfseen.solvers.full_information.expectation import Moments
 from halfseen.solvers.full_information.information import Information
 from halfseen.solvers.full_information.m_step import MStep
 from halfseen.solvers.full_information.rows import Rows
-from halfseen.solvers.full_information.shards import Drawing
-from halfseen.solvers.full_information.stochastic_em import State
 
 if TYPE_CHECKING:
     from halfseen.solvers.full_information.learn import Settings
@@ -42,7 +40,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 History = list[dict[str, Any]]
 
-FORMAT, VERSION = "halfseen checkpoint", 1
+FORMAT, VERSION = "halfseen checkpoint", 2
 # Seconds between one checkpoint and the next: what a crash costs at most.
 EVERY = 60.0
 # Longer than any run.
@@ -57,22 +55,29 @@ _CALLED = {
     "seed": "another random_state",
     "parameters": "other options (covariance, correlation, mean, shrinkage, penalty or start)",
     "accuracy": "another accuracy",
-    "most_sweeps": "another most_sweeps",
+    "most_steps": "another most_steps",
     "standard_errors": "another standard_errors",
 }
 # Where one of these differs, so do those: there is no need to name them.
 _FOLLOW = {"shape": ("names", "table", "parameters"), "table": ("parameters",)}
 
 
-def run_key(
+class Run(NamedTuple):
+    """What is run, and all that it depends on."""
+
+    key: dict[str, Any]
+    m_step: MStep
+
+
+def describe_run(
     rows: Rows,
     m_step: MStep,
     start: tuple[Floats, Floats],
     settings: Settings,
     penalty: float | None,
     follow_start: bool,
-) -> dict[str, Any]:
-    """Return what a run depends on: a checkpoint of another run is of no use to it."""
+) -> Run:
+    """Return a run, and what it depends on: a checkpoint of another run is of no use to it."""
     from halfseen import __version__
 
     structure = m_step.structure
@@ -82,7 +87,7 @@ def run_key(
     for part in parts:
         digest.update(part.tobytes() if isinstance(part, np.ndarray) else repr(part).encode())
     about = rows.overview
-    return {
+    key = {
         "halfseen": __version__,
         "shape": list(about.shape),
         "names": list(about.names),
@@ -90,14 +95,15 @@ def run_key(
         "seed": settings.seed,
         "parameters": digest.hexdigest(),
         "accuracy": settings.accuracy,
-        "most_sweeps": settings.most_sweeps,
+        "most_steps": settings.most_steps,
         "standard_errors": bool(settings.standard_errors),
     }
+    return Run(key, m_step)
 
 
 @dataclass
 class Record:
-    """A chain: where it is, how it came there, and whether that is its end."""
+    """A climb: where it is, how it came there, and whether that is its end."""
 
     state: State
     history: History
@@ -119,7 +125,7 @@ class Journal:
     def __init__(self, path: Path, every: float, archive: Archive | None) -> None:
         self.path, self.every, self._archive = path, every, archive
         self._run: dict[str, Any] = {}
-        self._chains: list[Record] = []
+        self._climbs: list[Record] = []
         self._next = 0
         self._written = time.monotonic()
         if archive is not None:
@@ -140,13 +146,13 @@ class Journal:
             raise _unlike(self._archive, f"its seed is {seed!r}")
         return int(seed)
 
-    def for_run(self, run: dict[str, Any]) -> Journal:
+    def for_run(self, run: Run) -> Journal:
         """Take up the checkpoint, once it is known what is to be run; refuse that of another run."""
-        self._run = run
+        self._run = run.key
         if self._archive is None:
             return self
         before = _told(self._archive, "run", dict)
-        other = [key for key, value in run.items() if before.get(key) != value]
+        other = [key for key, value in run.key.items() if before.get(key) != value]
         if other:
             # Whatever is computed from another table differs too.
             told = [key for key in other if key not in _FOLLOW.get(other[0], ())]
@@ -155,46 +161,37 @@ class Journal:
                 f"{', '.join(_CALLED[key] for key in told)}. Repeat the call that wrote it, or choose "
                 "another file for this one."
             )
-        self._chains = [
-            _read_record(self._archive, k, told, run["shape"][1])
-            for k, told in enumerate(_told(self._archive, "chains", list))
-        ]
-        if not self._chains or not all(chain.ended for chain in self._chains[:-1]):
-            raise _unlike(self._archive, "a chain has not ended before the next")
+        with self._archive as archive:
+            self._climbs = [
+                _read_record(archive, k, told, run)
+                for k, told in enumerate(_told(archive, "climbs", list))
+            ]
+            if not self._climbs or not all(climb.ended for climb in self._climbs[:-1]):
+                raise _unlike(archive, "a climb has not ended before the next")
+        self._archive = None
         return self
 
-    def next_chain(self, rows: Rows) -> ChainKeeper:
-        """Return the keeper of the next chain of the run."""
+    def next_climb(self, rows: Rows) -> ClimbKeeper:
+        """Return the keeper of the next climb of the run."""
         number, self._next = self._next, self._next + 1
-        return ChainKeeper(self, number, rows)
+        return ClimbKeeper(self, number)
 
     def record(self, number: int) -> Record | None:
-        """Return what was written down of a chain."""
-        return self._chains[number] if number < len(self._chains) else None
-
-    def take_up(self, number: int, rows: Rows) -> None:
-        """Give hidden cells the values that they had, if this was the chain under way."""
-        if self._archive is None or number < len(self._chains) - 1:
-            return
-        with self._archive as archive:
-            told = _told(archive, "drawing", list)
-            if len(told) != 3 or not all(map(_is_count, told)) or told[0] != self._run["seed"]:
-                raise _unlike(archive, f"its random numbers are those of {told!r:.100}")
-            rows.restore(_read_cells(archive, rows.hidden_cells()), Drawing(*told))
-        self._archive = None
+        """Return what was written down of a climb."""
+        return self._climbs[number] if number < len(self._climbs) else None
 
     @property
     def due(self) -> bool:
         """Whether it is time for a checkpoint."""
         return time.monotonic() - self._written >= self.every
 
-    def write(self, number: int, record: Record, rows: Rows) -> None:
+    def write(self, number: int, record: Record) -> None:
         """Write the checkpoint, in place of the one before."""
-        self._chains[number:] = [record]
-        told = [_tell(chain) for chain in self._chains]
-        content = {"run": self._run, "drawing": list(rows.drawing), "chains": told}
+        self._climbs[number:] = [record]
+        told = [_tell(climb) for climb in self._climbs]
+        content = {"run": self._run, "climbs": told}
         try:
-            write_archive(self.path, FORMAT, VERSION, content, self._arrays(rows))
+            write_archive(self.path, FORMAT, VERSION, content, self._arrays())
         except OSError as error:
             text = f"the checkpoint {self.path} cannot be written: {error.strerror or error}."
             if record.ended:
@@ -207,28 +204,22 @@ class Journal:
             ) from error
         self._written = time.monotonic()
 
-    def _arrays(self, rows: Rows) -> Iterator[tuple[str, NDArray[Any]]]:
-        for k, chain in enumerate(self._chains):
-            for name, array in _arrays_of(chain).items():
-                yield f"chain{k}.{name}", array
-        for k, cells in enumerate(rows.cells()):
-            for name in ("mirrored", "plain"):
-                yield _cells_name(k, name), cells[name]
+    def _arrays(self) -> Iterator[tuple[str, NDArray[Any]]]:
+        for k, climb in enumerate(self._climbs):
+            for name, array in _arrays_of(climb).items():
+                yield f"climb{k}.{name}", array
 
 
-class ChainKeeper:
-    """Keeps one chain; see ``loop.Keeper``."""
+class ClimbKeeper:
+    """Keeps one climb; see ``loop.Keeper``."""
 
-    def __init__(self, journal: Journal, number: int, rows: Rows) -> None:
-        self.journal, self.number, self.rows = journal, number, rows
+    def __init__(self, journal: Journal, number: int) -> None:
+        self.journal, self.number = journal, number
 
     def begin(self) -> tuple[State, History, bool] | None:
-        """Return where the chain was, and give its hidden cells their values."""
+        """Return where the climb was."""
         found = self.journal.record(self.number)
-        if found is None:
-            return None
-        self.journal.take_up(self.number, self.rows)
-        return found.state, found.history, found.ended
+        return None if found is None else (found.state, found.history, found.ended)
 
     @property
     def due(self) -> bool:
@@ -237,13 +228,13 @@ class ChainKeeper:
 
     def write(self, state: State, history: History, ended: bool) -> None:
         """Write a checkpoint."""
-        self.journal.write(self.number, Record(state, history, ended), self.rows)
+        self.journal.write(self.number, Record(state, history, ended))
 
     def interrupted(self, history: History) -> Interrupted:
         """Return what to raise when Ctrl-C was pressed."""
         return Interrupted(
-            f"interrupted after {2 * len(history)} sweeps; {self.journal.path} has the state, and "
-            "resume=True goes on from there."
+            f"interrupted after {len(history)} step{'' if len(history) == 1 else 's'}; "
+            f"{self.journal.path} has the state, and resume=True goes on from there."
         )
 
 
@@ -297,60 +288,73 @@ def _check_place(target: Path) -> None:
         pass
 
 
-_NUMBERS = ("phase", "looks", "climbs", "last_step", "trust", "ratio", "sweeps")
-_PHASES = ("settling", "climbing", "averaging")
-_INFORMATION = ("basis", "covariance", "missing", "gain", "reach", "at")
-# Shapes of the arrays of a chain: d columns, s parameters of them, q that are free; and as many recent
-# steps, batches, pending sweeps and steps in all as there are.
+def _of_state(kind: str) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(State) if field.type == kind)
+
+
+# What JSON holds of a state.
+_NUMBERS, _COUNTS, _TRUTHS = _of_state("float"), _of_state("int"), _of_state("bool")
+_PHASES = ("climbing", "polishing", "averaging", "settling", "ended")
+_INFORMATION = ("directions", "missing", "noise", "lost")
+_HISTORY = ("value", "gain", "ratio")
+# Shapes of the arrays of a climb: d columns, q coordinates, and as many pairs, scores and steps as there
+# are.
 _SHAPES = {
-    "mean": "d", "covariance": "dd", "recent": "rs", "last_look": "s",
-    "history.mean": "hd", "history.ratio": "h", "moments.first": "d", "moments.second": "dd",
-    "averages.parameters": "bs", "averages.first": "bd", "averages.second": "bdd",
-    "pending.parameters": "ps", "pending.first": "pd", "pending.second": "pdd",
-    "information.basis": "sq", "information.covariance": "qq", "information.missing": "q",
-    "information.gain": "qq", "information.reach": "qq", "information.at": "s",
+    "mean": "d", "covariance": "dd", "origin.mean": "d", "origin.covariance": "dd",
+    "moments.first": "d", "moments.second": "dd", "score": "q", "direction": "q",
+    "pairs.step": "pq", "pairs.fall": "pq", "scores": "rq",
+    "information.mean": "d", "information.covariance": "dd",
+    "information.directions": "ii", "information.missing": "i", "information.noise": "i",
+    "information.lost": "i",
+    "climbed": "c", "history.mean": "hd", "history.value": "h", "history.gain": "h",
+    "history.ratio": "h",
 }  # fmt: skip
+# What is infinite until it is known.
+_OPEN = ("history.value", "history.gain", "history.ratio")
 
 
 def _tell(record: Record) -> dict[str, Any]:
-    """Return what JSON can hold of a chain."""
-    state, averages = record.state, record.state.averages
+    """Return what JSON can hold of a climb."""
+    state = record.state
     return {
         "ended": record.ended,
-        "state": {name: getattr(state, name) for name in _NUMBERS},
+        "state": {name: getattr(state, name) for name in ("phase", *_NUMBERS, *_COUNTS, *_TRUTHS)},
         "phases": [info["phase"] for info in record.history],
-        "batch_size": None if averages is None else averages.size,
     }
 
 
 def _arrays_of(record: Record) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a chain."""
+    """Return the arrays of a climb."""
     state, history = record.state, record.history
-    d = state.mean.size
-    size = d + d * (d + 1) // 2
+    d, q = state.mean.size, state.score.size
     out = {
         "mean": state.mean,
         "covariance": state.covariance,
-        "recent": _stack(state.recent, size),
+        "score": state.score,
+        "direction": state.direction,
+        "pairs.step": _stack([step for step, _ in state.pairs], q),
+        "pairs.fall": _stack([fall for _, fall in state.pairs], q),
+        "scores": _stack(state.scores, q),
+        "climbed": np.array(state.climbed, dtype=float),
         "history.mean": _stack([info["mean"] for info in history], d),
-        "history.ratio": np.array([info["ratio"] for info in history], dtype=float),
     }
-    if state.last_look is not None:
-        out["last_look"] = state.last_look
+    out |= {
+        f"history.{name}": np.array([float(info[name]) for info in history]) for name in _HISTORY
+    }
+    if state.origin is not None:
+        out |= {"origin.mean": state.origin[0], "origin.covariance": state.origin[1]}
     if state.moments is not None:
         out |= {"moments.first": state.moments.first, "moments.second": state.moments.second}
-    if state.averages is not None:
-        a = state.averages
-        out |= {
-            "averages.parameters": _stack(a.parameters, size),
-            "averages.first": _stack(a.first, d),
-            "averages.second": _stack(a.second, d, d),
-            "pending.parameters": _stack([p for p, _ in a.pending], size),
-            "pending.first": _stack([m.first for _, m in a.pending], d),
-            "pending.second": _stack([m.second for _, m in a.pending], d, d),
-        }
     if state.information is not None:
-        out |= {f"information.{name}": getattr(state.information, name) for name in _INFORMATION}
+        known = state.information
+        out |= {
+            "information.mean": known.chart.mean,
+            "information.covariance": known.chart.covariance,
+            "information.directions": known.directions,
+            "information.missing": known.missing,
+            "information.noise": known.noise,
+            "information.lost": known.lost,
+        }
     return out
 
 
@@ -358,29 +362,11 @@ def _stack(parts: list[Floats], *shape: int) -> Floats:
     return np.stack(parts) if parts else np.empty((0, *shape))
 
 
-def _cells_name(piece: int, name: str) -> str:
-    return f"cells.{piece:08d}.{name}"
-
-
-def _read_cells(archive: Archive, hidden: list[int]) -> Iterator[Arrays]:
-    """Yield both values of the hidden cells of each piece."""
-    both = ("mirrored", "plain")
-    names = {_cells_name(k, name) for k in range(len(hidden)) for name in both}
-    if names != {name for name in archive.names if name.startswith("cells.")}:
-        raise _unlike(archive, f"the hidden cells are not those of {len(hidden)} pieces")
-    for k, count in enumerate(hidden):
-        cells = {name: archive.array(_cells_name(k, name)) for name in both}
-        for array in cells.values():
-            if array.dtype != np.float64 or array.shape != (count,) or not np.isfinite(array).all():
-                raise _unlike(archive, f"piece {k} has {count} hidden cells, with values each")
-        yield cells
-
-
 def _read_arrays(archive: Archive, number: int, d: int) -> dict[str, NDArray[Any]]:
-    """Read the arrays of a chain, and compare their shapes."""
-    prefix = f"chain{number}."
+    """Read the arrays of a climb, and compare their shapes."""
+    prefix = f"climb{number}."
     arrays = {name.removeprefix(prefix): array for name, array in archive.arrays(prefix)}
-    sizes = {"d": d, "s": d + d * (d + 1) // 2}
+    sizes = {"d": d}
     for name, array in arrays.items():
         letters = _SHAPES.get(name, "")
         right = array.dtype == np.float64 and array.ndim == len(letters) > 0
@@ -393,61 +379,97 @@ def _read_arrays(archive: Archive, number: int, d: int) -> dict[str, NDArray[Any
 
 def _read_numbers(told: Any) -> dict[str, Any]:
     """Read what JSON holds of a state."""
-    phase, last = told["phase"], told["last_step"]
+    phase = told["phase"]
     if phase not in _PHASES:
         raise ValueError(f"there is no phase {phase!r}")
+    for name in _NUMBERS:
+        if not isinstance(told[name], int | float):
+            raise ValueError(f"{name} is {told[name]!r:.100}")
     return {
         "phase": phase,
-        "looks": [float(look) for look in told["looks"]],
-        "last_step": None if last is None else float(last),
-        **{name: float(told[name]) for name in ("trust", "ratio")},
-        **{name: operator.index(told[name]) for name in ("climbs", "sweeps")},
+        **{name: _read_truth(told, name) for name in _TRUTHS},
+        **{name: operator.index(told[name]) for name in _COUNTS},
+        **{name: float(told[name]) for name in _NUMBERS},
     }
 
 
-def _read_record(archive: Archive, number: int, told: Any, d: int) -> Record:
-    """Make a chain of what was written down of it."""
-    arrays = _read_arrays(archive, number, d)
+def _read_truth(told: Any, name: str) -> bool:
+    if not isinstance(told[name], bool):
+        raise ValueError(f"{name} is {told[name]!r:.100}")
+    return bool(told[name])
+
+
+def _read_record(archive: Archive, number: int, told: Any, run: Run) -> Record:
+    """Make a climb of what was written down of it."""
+    arrays = _read_arrays(archive, number, run.key["shape"][1])
     try:
-        averages = information = None
-        moments = Moments(arrays["moments.first"], arrays["moments.second"])
-        if told["batch_size"] is not None:
-            if not _is_count(told["batch_size"]) or told["batch_size"] == 0:
-                raise ValueError(f"batches of {told['batch_size']!r:.100} sweeps")
-            pending = [
-                (p, Moments(first, second))
-                for p, first, second in zip(
-                    *(arrays[f"pending.{name}"] for name in ("parameters", "first", "second")),
-                    strict=True,
-                )
-            ]
-            batches = {n: list(arrays[f"averages.{n}"]) for n in ("parameters", "first", "second")}
-            averages = Averages(told["batch_size"], pending=pending, **batches)
-        if "information.at" in arrays or told["state"]["phase"] == "climbing":
-            information = Information(*(arrays[f"information.{name}"] for name in _INFORMATION))
+        for name, array in arrays.items():
+            if name not in _OPEN and not np.isfinite(array).all():
+                raise ValueError(f"{name} is not finite")
+        pairs = list(zip(arrays["pairs.step"], arrays["pairs.fall"], strict=True))
         state = State(
             arrays["mean"],
             arrays["covariance"],
-            moments=moments,
-            averages=averages,
-            information=information,
-            recent=list(arrays["recent"]),
-            last_look=arrays.get("last_look"),
+            moments=_read_moments(arrays),
+            origin=_read_place(arrays, "origin"),
+            score=arrays["score"],
+            direction=arrays["direction"],
+            pairs=pairs,
+            information=_read_information(arrays, run),
+            scores=list(arrays["scores"]),
+            climbed=arrays["climbed"].tolist(),
             **_read_numbers(told["state"]),
         )
-        for name, array in arrays.items():
-            # The ratio of Monte-Carlo errors is infinite until it is known.
-            if name != "history.ratio" and not np.isfinite(array).all():
-                raise ValueError(f"{name} is not finite")
         np.linalg.cholesky(state.covariance)
-        trace, ratios = arrays["history.mean"], arrays["history.ratio"]
+        _check_whole(state, len(told["phases"]))
         history = [
-            {"mean": mean, "ratio": float(ratio), "phase": phase}
-            for mean, ratio, phase in zip(trace, ratios, told["phases"], strict=True)
+            {"mean": mean, "phase": phase, **dict(zip(_HISTORY, map(float, numbers), strict=True))}
+            for mean, phase, *numbers in zip(
+                arrays["history.mean"],
+                told["phases"],
+                *(arrays[f"history.{name}"] for name in _HISTORY),
+                strict=True,
+            )
         ]
-        return Record(state, history, bool(told["ended"]))
+        return Record(state, history, _read_truth(told, "ended"))
     except (KeyError, OverflowError, TypeError, ValueError, np.linalg.LinAlgError) as error:
-        raise _unlike(archive, f"chain {number}: {error}") from None
+        raise _unlike(archive, f"climb {number}: {error}") from None
+
+
+def _check_whole(state: State, steps: int) -> None:
+    """Raise where a state lacks what every one has after so many steps."""
+    if state.origin is None and state.score.size:
+        raise ValueError("there is a score, but no origin of its coordinates")
+    if state.moments is None and state.phase != "polishing":
+        raise ValueError("there are no moments")
+    if len(state.climbed) > min(steps, STALLED_STEPS):
+        raise ValueError(f"{len(state.climbed)} gains of {steps} steps")
+
+
+def _has(arrays: dict[str, NDArray[Any]], name: str) -> bool:
+    return any(key.startswith(f"{name}.") for key in arrays)
+
+
+def _read_moments(arrays: dict[str, NDArray[Any]]) -> Moments | None:
+    if not _has(arrays, "moments"):
+        return None
+    return Moments(arrays["moments.first"], arrays["moments.second"])
+
+
+def _read_place(arrays: dict[str, NDArray[Any]], name: str) -> tuple[Floats, Floats] | None:
+    if not _has(arrays, name):
+        return None
+    place = arrays[f"{name}.mean"], arrays[f"{name}.covariance"]
+    np.linalg.cholesky(place[1])
+    return place
+
+
+def _read_information(arrays: dict[str, NDArray[Any]], run: Run) -> Information | None:
+    place = _read_place(arrays, "information")
+    if place is None:
+        return None
+    chart = Chart(run.m_step, *place, run.key["shape"][0])
+    return Information(chart, *(arrays[f"information.{n}"] for n in _INFORMATION))
 
 
 def _is_count(value: Any) -> bool:

@@ -1,7 +1,8 @@
-"""From a problem to a fit: chains, their agreement, and what to say about them."""
+"""From a problem to a fit: where to start, the climb, and what to say about it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,51 +10,47 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.gaussian import Gaussian
+from halfseen.solvers.full_information.ascent import Ascent, State, complete_errors
+from halfseen.solvers.full_information.charts import Chart
 from halfseen.solvers.full_information.information import (
-    MOST_PARAMETERS,
+    Information,
+    can_inform,
     information,
-    spread_rows,
 )
 from halfseen.solvers.full_information.journal import Journal
 from halfseen.solvers.full_information.m_step import (
-    SMALLEST_EIGENVALUE,
     MStep,
     Sparse,
     correlation_of,
     graphical_lasso,
+    pack,
+    singular,
+    unpack,
 )
 from halfseen.solvers.full_information.pair_information import pair_errors
 from halfseen.solvers.full_information.problem import Overview
 from halfseen.solvers.full_information.rows import Rows
-from halfseen.solvers.full_information.starts import other_starts
-from halfseen.solvers.full_information.stochastic_em import (
-    ALLOWED_MOVE,
-    State,
-    StochasticEM,
-    complete_errors,
-    root_mean_square,
-)
-from halfseen.solvers.inference.likelihood import log_likelihood
+from halfseen.solvers.full_information.starts import mirrored_starts, other_starts
 from halfseen.solvers.inference.uncertainty import StandardErrors, correlation_errors
 from halfseen.solvers.loop import iterate
 from halfseen.solvers.result import Fit, MonteCarloErrors, Note, Source, Status, name_some
 
 Floats = NDArray[np.float64]
 
-# Steps from each of several starts before their likelihoods are compared, and the rows compared on.
-TRIAL_SWEEPS, TRIAL_ROWS = 8, 2000
-# Chains that differ by more than this many standard errors have not found the same answer.
-CHAIN_GAP = 1.0
-# Share of missing information beyond which a direction is hardly determined by the data: standard errors
-# are six times those of complete data.
-HARDLY_KNOWN = 0.97
+# Steps from each of several starts, and rows that they climb on; most places that are then gone on from.
+TRIAL_STEPS, TRIAL_ROWS, MOST_PLACES = 40, 400, 3
+# Climbs that end so many standard errors of complete data from each other found different tops.
+APART = 5.0
+# Share of what the cells would have said that is lost because a rule hides them, beyond which a
+# direction is hardly determined by the data: standard errors are six times those of the same cells, were
+# they seen. And the same where the data say no more about a direction than so many complete rows would.
+HARDLY_KNOWN, FEWEST_ROWS = 0.97, 2.0
 # Columns with a correlation beyond this are told apart by rounding alone.
 AS_GOOD_AS_EQUAL = 1.0 - 1e-5
-# Variance of a column over that given all others, beyond which sweeps cannot be trusted to have settled:
-# with two columns a correlation of 0.998. At 0.99 likelihoods were at their top, at 0.999 up to 7 below.
-MOST_INFLATION = 300.0
 # Standard errors so many times those of complete data are named.
 MUCH_LARGER = 4.0
+# By what share parameters may have changed since the information was found, where it is sampled.
+ALLOWED_CHANGE = 5e-3
 
 
 @dataclass(frozen=True)
@@ -61,7 +58,7 @@ class Settings:
     """What does not depend on the data."""
 
     accuracy: float
-    most_sweeps: int
+    most_steps: int
     standard_errors: bool
     seed: int
     progress: bool
@@ -70,71 +67,100 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Chain:
-    """Where one chain ended, in standardised units."""
+class Climb:
+    """Where one climb ended, in standardised units."""
 
     mean: Floats
     covariance: Floats
     state: State
     history: list[dict[str, Any]]
     errors: Floats
-    settled: bool
+    reached: bool
 
     @property
     def parameters(self) -> Floats:
         """(μ, Σ_ij for i >= j)."""
-        return np.concatenate([self.mean, self.covariance[np.tril_indices(self.mean.size)]])
+        return pack(self.mean, self.covariance)
 
 
-def run_chain(
+def climb(
     rows: Rows,
     m_step: MStep,
     start: tuple[Floats, Floats],
     settings: Settings,
-    number: int = 0,
-) -> Chain:
-    """Fill the hidden cells, and sweep until the average is accurate or the sweeps are used up."""
-    n = rows.overview.shape[0]
-    solver = StochasticEM(
-        rows, m_step, *start, settings.accuracy, settings.most_sweeps // 2,
-        settings.standard_errors, settings.seed, number,
+    climb_only: bool = False,
+) -> Climb:
+    """Climb from a start until the top is reached, or the steps are used up."""
+    solver = Ascent(
+        rows, m_step, *start, settings.accuracy, settings.most_steps,
+        settings.standard_errors, settings.seed, climb_only,
     )  # fmt: skip
-    keeper = None if settings.journal is None else settings.journal.next_chain(rows)
+    keeper = None if settings.journal is None else settings.journal.next_climb(rows)
     state, history = iterate(solver, settings.progress, keeper)
-    mean, covariance = state.mean, state.covariance
-    averages = state.averages
-    errors = np.full(complete_errors(covariance, n).shape, np.inf)
-    if solver.nothing_hidden:
-        errors = np.zeros_like(errors)
-    elif averages is not None and averages.batches:
-        if state.information is None:
-            mean, covariance = m_step.solve(averages.moments(), n)
-        if averages.batches > 2:
-            errors = averages.errors(solver.standard_errors(state), solver.groups)
-    return Chain(mean, covariance, state, history, errors, solver.done(state))
+    near = state.gain <= solver.allowed or singular(state.covariance)
+    reached = solver.done(state) and near and state.ratio <= settings.accuracy
+    return Climb(
+        state.mean, state.covariance, state, history, solver.errors(state), reached or climb_only
+    )
 
 
 def best_start(
-    rows: Rows, m_step: MStep, start: tuple[Floats, Floats], settings: Settings
-) -> tuple[tuple[Floats, Floats], list[float]]:
-    """Try several starts for a few sweeps each, and return where the likeliest of them came to."""
-    trial = replace(
-        settings,
-        accuracy=0.0,
-        most_sweeps=2 * TRIAL_SWEEPS,
-        standard_errors=False,
-        progress=False,
+    rows: Rows,
+    m_step: MStep,
+    starts: Iterable[tuple[Floats, Floats]],
+    settings: Settings,
+) -> tuple[Climb, list[float], bool]:
+    """Climb from several starts, and return the climb that came to the likeliest place.
+
+    All climb on some of the rows; those that come to the highest places, apart from each other, go on
+    with all of them. With the best come the log-likelihoods reached, and whether there were others.
+    """
+    few = replace(
+        settings, most_steps=TRIAL_STEPS, standard_errors=False, progress=False, journal=None
     )
-    chosen = spread_rows(rows.overview.shape[0], TRIAL_ROWS)
-    found, heights = [], []
-    for mean, covariance in (start, *other_starts(*start)):
-        chain = run_chain(rows, m_step, (mean, covariance), trial)
-        found.append((chain.state.mean, chain.state.covariance))
-        # It does not depend on what stands in hidden cells.
-        sample = rows.take(chosen)
-        height = log_likelihood(*sample, *found[-1], settings.seed, settings.n_jobs)
-        heights.append(height.value)
-    return found[int(np.argmax(heights))], heights
+    some = rows.sample(TRIAL_ROWS, settings.seed)
+    tried = [climb(some, m_step, m_step.admit(*start), few, True) for start in starts]
+    places = _apart(tried, some.overview.shape[0])[:MOST_PLACES]
+    if len(places) == 1:
+        return places[0], [one.state.value for one in tried], False
+    more = replace(few, most_steps=settings.most_steps, journal=settings.journal)
+    found = [climb(rows, m_step, (one.mean, one.covariance), more, True) for one in places]
+    tops = _apart(found, rows.overview.shape[0])
+    heights = [one.state.value for one in found]
+    return tops[0], heights, len(tops) > 1
+
+
+def _apart(climbs: list[Climb], rows: int) -> list[Climb]:
+    """Return climbs in the order of their heights, without those that came to the place of a higher."""
+    order = sorted(climbs, key=lambda one: -one.state.value)
+    kept: list[Climb] = []
+    for one in order:
+        errors = [complete_errors(other.covariance, rows) for other in kept]
+        gaps = [
+            float(np.abs((one.parameters - other.parameters) / error).max())
+            for other, error in zip(kept, errors, strict=True)
+        ]
+        if not gaps or min(gaps) > APART:
+            kept.append(one)
+    return kept
+
+
+def _first_place(
+    rows: Rows, m_step: MStep, start: tuple[Floats, Floats], settings: Settings
+) -> tuple[Climb | None, list[float], bool]:
+    """Choose among starts where the likelihood may have several tops; see ``best_start``.
+
+    None where there is only one.
+    """
+    about = rows.overview
+    starts = [start]
+    if about.bound and m_step.structure.name != "known":
+        starts += other_starts(*start)
+    if about.several.size and m_step.mean is None:
+        starts += mirrored_starts(*start, about.several)
+    if len(starts) == 1 or m_step.structure.regularised:
+        return None, [], False
+    return best_start(rows, m_step, starts, settings)
 
 
 def learn(
@@ -146,52 +172,53 @@ def learn(
     source: Source | None = None,
     follow_start: bool = False,
 ) -> Fit:
-    """Run one chain, or two where a hidden region has several parts, and describe the answer.
+    """Climb to the top of the likelihood, and describe the answer.
 
     With ``follow_start`` no other starts are tried.
     """
     history: dict[str, Any] = {}
+    notes = list(notes)
     about, structure = rows.overview, m_step.structure
-    if about.bound and structure.name != "known":
-        if not follow_start:
-            start, history["likelihoods_of_starts"] = best_start(rows, m_step, start, settings)
-        notes = [*notes, Note(Status.NO_GLOBAL_GUARANTEE, "")]
-    numbers = (0,) if about.convex else (0, 1)
-    chains = [run_chain(rows, m_step, start, settings, k) for k in numbers]
-    mean = np.mean([chain.mean for chain in chains], axis=0)
-    covariance = np.mean([chain.covariance for chain in chains], axis=0)
-    if len(chains) > 1 and not structure.linear:
-        mean, covariance = m_step.admit(mean, covariance)
-    gaussian = Gaussian(*about.to_units(mean, covariance))
-    last = chains[-1]
-    uncertainty = _standard_errors(rows, m_step, (mean, covariance), last.state, settings)
+    others, before = False, []
+    if not follow_start:
+        first, heights, others = _first_place(rows, m_step, start, settings)
+        if first is not None:
+            start, before = (first.mean, first.covariance), first.history
+            history["likelihoods_of_starts"] = heights
+    if others or (about.bound and structure.name != "known"):
+        notes.append(Note(Status.NO_GLOBAL_GUARANTEE, ""))
+    found = climb(rows, m_step, start, settings)
+    found = replace(found, history=[*before, *found.history])
+    state = found.state
+    gaussian = Gaussian(*about.to_units(found.mean, found.covariance))
+    known = _information(rows, m_step, found, settings)
+    uncertainty = _standard_errors(rows, m_step, found, known, settings)
     history.update(
-        # Each step draws every hidden cell twice, with mirrored uniforms.
-        sweeps=2 * sum(len(chain.history) for chain in chains),
-        chains=len(chains),
-        trace=np.array([info["mean"] for info in last.history]) * about.scale + about.centre,
-        monte_carlo_ratio=[info["ratio"] for info in last.history],
+        steps=len(found.history),
+        gain_left=state.gain,
+        trace=np.array([info["mean"] for info in found.history]) * about.scale + about.centre,
+        log_likelihoods=np.array([info["value"] for info in found.history]),
+        gains=np.array([info["gain"] for info in found.history]),
         covariance_structure=structure.name,
     )
     precision = None
     if isinstance(structure, Sparse):
-        averages = last.state.averages
-        expected = averages.moments() if averages and averages.batches else last.state.moments
-        assert expected is not None
-        precision = graphical_lasso(expected.about(mean), structure.penalty)[1]
+        assert state.moments is not None
+        precision = graphical_lasso(state.moments.about(found.mean), structure.penalty)[1]
         precision = precision / np.outer(about.scale, about.scale)
         history["penalty"] = structure.penalty
+    notes += _notes(about, found, known, uncertainty, settings)
     return Fit(
         gaussian,
         "full",
         about.names,
         about.shape[0],
         (about.shape[0] - about.hidden) / about.shape[0],
-        (*notes, *_notes(about, chains, uncertainty, settings, structure.name != "known")),
+        tuple(notes),
         history,
         source=source,
         uncertainty=uncertainty,
-        monte_carlo_errors=_monte_carlo_errors(about, chains),
+        monte_carlo_errors=_monte_carlo_errors(about, found.errors),
         parameters=_count(m_step, precision, about.shape[1]),
         precision=precision,
     )
@@ -205,50 +232,46 @@ def _count(m_step: MStep, precision: Floats | None, d: int) -> int:
     return m_step.count(d) - zeros
 
 
+def _information(rows: Rows, m_step: MStep, found: Climb, settings: Settings) -> Information | None:
+    """Return the information at the estimate; None where it is not wanted, or cannot be had."""
+    about = rows.overview
+    if not settings.standard_errors or not can_inform(m_step, about.shape[1]):
+        return None
+    if singular(found.covariance) and about.hidden.any():
+        return None
+    known = found.state.information
+    # So many standard errors are a share of one over the root of the rows of the parameters' own size.
+    allowed = ALLOWED_CHANGE * np.sqrt(about.shape[0]) if about.sampled else 0.0
+    if known is None or known.moved(found.mean, found.covariance) > allowed:
+        chart = Chart(m_step, found.mean, found.covariance, about.shape[0])
+        known = information(rows, chart, settings.seed)
+    return known
+
+
 def _standard_errors(
-    rows: Rows,
-    m_step: MStep,
-    estimate: tuple[Floats, Floats],
-    state: State,
-    settings: Settings,
+    rows: Rows, m_step: MStep, found: Climb, known: Information | None, settings: Settings
 ) -> StandardErrors | None:
     """Return standard errors in the units of the table; None where there are none."""
     about = rows.overview
     if not settings.standard_errors or m_step.structure.regularised:
         return None
-    if _as_good_as_singular(estimate[1]) and about.hidden.any():
+    if singular(found.covariance) and about.hidden.any():
         # The likelihood has no top there, only an edge.
         return None
     d = about.shape[1]
-    gaussian = Gaussian(*about.to_units(*estimate))
-    if m_step.count(d) <= MOST_PARAMETERS:
-        found = state.information
-        if found is None or state.moved(*estimate) > ALLOWED_MOVE:
-            basis = m_step.basis(estimate[1])
-            found = information(rows, *estimate, basis, settings.seed)
+    gaussian = Gaussian(*about.to_units(found.mean, found.covariance))
+    if known is not None:
         units = about.units
-        whole = found.basis @ found.covariance @ found.basis.T
         return StandardErrors.from_parameters(
-            gaussian, whole * np.outer(units, units), found.missing
+            gaussian, known.covariance() * np.outer(units, units), known.missing
         )
-    pairs = pair_errors(rows, *estimate, settings.seed).scaled(about.scale)
+    pairs = pair_errors(rows, found.mean, found.covariance, settings.seed).scaled(about.scale)
     errors = np.sqrt(pairs.mean), np.sqrt(pairs.covariance[0])
     if m_step.mean is not None:
         errors = np.zeros(d), errors[1]
     return StandardErrors(
         *errors, correlation_errors(gaussian, pairs.covariance, pairs.variances), None, gaussian
     )
-
-
-def _as_good_as_singular(covariance: Floats) -> bool:
-    """Whether a covariance lies where its smallest eigenvalue is held."""
-    return bool(np.linalg.eigvalsh(correlation_of(covariance))[0] < 2.0 * SMALLEST_EIGENVALUE)
-
-
-def _nearly_repeated(about: Overview, covariance: Floats) -> NDArray[np.intp]:
-    """Return columns with hidden cells that the others nearly determine."""
-    inflation = np.diag(covariance) * np.diag(np.linalg.inv(covariance))
-    return np.flatnonzero((inflation > MOST_INFLATION) & (about.hidden > 0))
 
 
 def _singular_note(about: Overview, covariance: Floats) -> Note:
@@ -266,65 +289,50 @@ def _singular_note(about: Overview, covariance: Floats) -> Note:
     return Note(Status.ON_DOMAIN_EDGE if equal.size or hidden else Status.PROJECTED, text)
 
 
-def _monte_carlo_errors(about: Overview, chains: list[Chain]) -> MonteCarloErrors:
-    """Return the errors of the average over chains.
-
-    Where two chains differ by more than their errors say, these were too small, and are raised.
-    """
-    d = about.shape[1]
-    errors = np.sqrt(np.mean([c.errors**2 for c in chains], axis=0) / len(chains))
-    if len(chains) == 2:
-        gap = 0.5 * (chains[0].parameters - chains[1].parameters)
-        known = errors > 0.0
-        if known.any():
-            errors = errors * max(1.0, root_mean_square(gap[known] / errors[known]))
-    i, j = np.tril_indices(d)
-    matrix = np.empty((d, d))
-    matrix[i, j] = matrix[j, i] = errors[d:]
+def _monte_carlo_errors(about: Overview, errors: Floats) -> MonteCarloErrors:
+    """Return Monte-Carlo errors in the units of the table."""
+    mean, matrix = unpack(errors, about.shape[1])
     s = about.scale
-    return MonteCarloErrors(errors[:d] * s, matrix * np.outer(s, s))
+    return MonteCarloErrors(mean * s, matrix * np.outer(s, s))
 
 
 def _notes(
     about: Overview,
-    chains: list[Chain],
+    found: Climb,
+    known: Information | None,
     uncertainty: StandardErrors | None,
     settings: Settings,
-    learned: bool,
 ) -> list[Note]:
-    """Say what was out of the ordinary; ``learned`` is whether the covariance was."""
+    """Say what was out of the ordinary."""
     notes = []
     names = parameter_names(about.names)
-    last = chains[-1]
-    errors = complete = complete_errors(last.covariance, about.shape[0])
-    if uncertainty is not None:
-        errors = uncertainty.vector() / about.units
-    if uncertainty is not None and uncertainty.missing is not None:
-        hardly = uncertainty.missing > HARDLY_KNOWN
-        ratio = errors / complete
-        if hardly.any():
-            notes.append(_weak_note(int(hardly.sum()), hardly.size, names, ratio))
-    if _as_good_as_singular(last.covariance):
-        notes.append(_singular_note(about, last.covariance))
-    elif learned and (repeated := _nearly_repeated(about, last.covariance)).size:
-        text = f"Columns: {name_some([about.names[k] for k in repeated])}."
-        notes.append(Note(Status.NEARLY_REPEATED, text))
-    if len(chains) == 2:
-        difference = np.abs(chains[0].parameters - chains[1].parameters)
-        gap = difference / np.where(errors > 0.0, errors, complete)
-        if gap.max() > CHAIN_GAP:
-            worst = [names[k] for k in np.argsort(-gap, kind="stable") if gap[k] > CHAIN_GAP]
-            text = f"They differ by up to {gap.max():.2g} standard errors: {name_some(worst)}."
-            notes.append(Note(Status.CHAINS_DISAGREE, text))
-    if not all(chain.settled for chain in chains):
-        largest = max(chain.state.ratio for chain in chains)
-        reached = f"{largest:.0%} of its statistical error" if np.isfinite(largest) else "not known"
-        text = (
-            f"After {2 * max(len(chain.history) for chain in chains)} sweeps the largest Monte-Carlo "
-            f"error is {reached}; {settings.accuracy:.0%} was asked for. Raise most_sweeps, or accuracy."
-        )
-        notes.append(Note(Status.NOT_CONVERGED, text))
+    complete = complete_errors(found.covariance, about.shape[0])
+    if uncertainty is not None and known is not None:
+        kept = about.shape[0] * (1.0 - known.missing)
+        hardly = max(int((known.lost > HARDLY_KNOWN).sum()), int((kept < FEWEST_ROWS).sum()))
+        if hardly:
+            ratio = uncertainty.vector() / about.units / complete
+            notes.append(_weak_note(hardly, known.missing.size, names, ratio))
+    if singular(found.covariance):
+        notes.append(_singular_note(about, found.covariance))
+    if not found.reached:
+        notes.append(_short_note(found, settings))
     return notes
+
+
+def _short_note(found: Climb, settings: Settings) -> Note:
+    """Say how far from the top a climb was stopped."""
+    state = found.state
+    left = f"{state.gain:.2g}" if np.isfinite(state.gain) else "an unknown amount"
+    text = (
+        f"After {len(found.history)} steps the log-likelihood may still be {left} below its top; "
+    )
+    if state.phase == "ended" and np.isfinite(state.ratio):
+        text = (
+            f"After {len(found.history)} steps the largest Monte-Carlo error is {state.ratio:.0%} of "
+            f"its statistical error; {settings.accuracy:.0%} was asked for: "
+        )
+    return Note(Status.NOT_CONVERGED, text + "raise most_steps, or accuracy.")
 
 
 def _weak_note(hardly: int, directions: int, names: list[str], ratio: Floats) -> Note:
@@ -336,7 +344,7 @@ def _weak_note(hardly: int, directions: int, names: list[str], ratio: Floats) ->
     worst = [f"{names[k]} ({ratio[k]:.0f} times)" for k in order if ratio[k] > MUCH_LARGER]
     text = (
         f"{hardly} of {directions} directions among the parameters have lost more than "
-        f"{HARDLY_KNOWN:.0%} of their information to the holes. "
+        f"{HARDLY_KNOWN:.0%} of their information to the holes, or are known from hardly any row. "
     )
     if worst:
         text += f"Standard errors much larger than those of complete data: {name_some(worst, 5)}."

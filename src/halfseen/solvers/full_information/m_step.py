@@ -14,13 +14,16 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.solvers.full_information.completion import Moments
+from halfseen.solvers.full_information.expectation import Moments
 
 Floats = NDArray[np.float64]
 
 # Smallest eigenvalue of a correlation matrix. The information about a covariance has the square of its
 # condition, and must still be invertible.
 SMALLEST_EIGENVALUE = 1e-6
+# Below the first an eigenvalue counts as held there, up to rounding; below the second a covariance as
+# singular, for two columns with a correlation of 1 − 1e-5 have an eigenvalue of 1e-5.
+HELD, SINGULAR = 1.001 * SMALLEST_EIGENVALUE, 10.0 * SMALLEST_EIGENVALUE
 SMALLEST_VARIANCE, LARGEST_VARIANCE = 1e-10, 1e10
 # Coordinate steps for the scales of a known correlation, and when they are close enough.
 MOST_STEPS, CLOSE_ENOUGH = 500, 1e-12
@@ -277,6 +280,16 @@ def with_floor(S: Floats, floor: float = SMALLEST_EIGENVALUE) -> Floats:
         return 0.5 * (R + R.T) * np.outer(scale, scale)
 
 
+def singular(covariance: Floats) -> bool:
+    """Whether a covariance lies where its smallest eigenvalue is held, or next to it."""
+    return bool(np.linalg.eigvalsh(correlation_of(covariance))[0] < SINGULAR)
+
+
+def count_held(covariance: Floats) -> int:
+    """Count the eigenvalues of the correlations that are held."""
+    return int((np.linalg.eigvalsh(correlation_of(covariance)) < HELD).sum())
+
+
 @dataclass(frozen=True)
 class MStep:
     """Mean and covariance from expected moments.
@@ -312,17 +325,6 @@ class MStep:
         out[:d, : of_mean.shape[1]] = of_mean
         out[d:, of_mean.shape[1] :] = of_covariance
         return out
-
-    def stretched(self, steps: Floats, gain: Floats, covariance: Floats) -> Floats:
-        """Return steps of (μ, Σ_ij for i >= j), in the last axis, stretched by a gain.
-
-        They set out from ``covariance``. Where its structure is not linear they follow the tangent
-        there, and ``admit`` leads back.
-        """
-        basis = self.basis(covariance)
-        # The basis of a linear structure picks the entries that move.
-        free = basis if self.structure.linear else np.linalg.pinv(basis).T
-        return np.asarray(steps @ free @ gain.T @ basis.T)
 
     def count(self, d: int) -> int:
         """Return how many parameters are free."""

@@ -16,22 +16,24 @@ from numpy.typing import NDArray
 from halfseen.missingness.holes import Holes
 from halfseen.seeds import Purpose, keyed_generator
 from halfseen.solvers.correlations import Spread
-from halfseen.solvers.full_information.completion import (
+from halfseen.solvers.full_information.expectation import (
     Block,
-    Draws,
-    make_block,
-    slide_factor,
-    sweep_block,
+    Parameters,
+    Sampling,
+    at_random,
+    confines_of,
+    drawn_rows,
+    grouped,
 )
-from halfseen.solvers.full_information.information import LARGEST_SHARE, MOST_ROWS, spread_rows
+from halfseen.solvers.full_information.information import LARGEST_SHARE
 from halfseen.solvers.full_information.rows import Rows
 
 Floats = NDArray[np.float64]
 
-# Sweeps in which two chains that start at the same rows become independent, and sweeps averaged.
-FORGET, AVERAGE = 10, 40
-# Products of cells looked at in all: rows times squared columns. And no more rows than elsewhere.
-MOST_PRODUCTS = 2**24
+# Draws of a row, twice, and the points that they are taken from.
+DRAWS, POINTS = 40, 128
+# Products of cells looked at in all: rows times squared columns. And no more rows than this.
+MOST_PRODUCTS, MOST_ROWS = 2**24, 2048
 # Rows of a block, whose products of all pairs are held at once.
 BLOCK_ROWS = 16
 # Blocks that are handed out together: their sums, of 25 d² numbers, may have to travel.
@@ -66,7 +68,9 @@ class PairErrors:
 def pair_errors(rows: Rows, mean: Floats, covariance: Floats, seed: int) -> PairErrors:
     """Estimate the covariance of the estimates of each pair's parameters, in the units of the rows."""
     n, d = rows.overview.shape
-    chosen = spread_rows(n, max(BLOCK_ROWS, min(MOST_ROWS, MOST_PRODUCTS // (d * d))))
+    most = max(BLOCK_ROWS, min(MOST_ROWS, MOST_PRODUCTS // (d * d)))
+    rng = keyed_generator(seed, Purpose.INFORMATION)
+    chosen = np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
     scale = np.sqrt(np.diag(covariance))
     some = rows.take(chosen)
     hidden = _conditional_covariances(some, mean, covariance, scale, seed, rows.map)
@@ -91,63 +95,40 @@ def _conditional_covariances(
     """Σ_rows Cov(statistics of a pair | what is seen), of shape (5, 5, d, d)."""
     Y, holes = sample
     d = mean.size
-    P = np.linalg.inv(covariance)
-    P = 0.5 * (P + P.T)
-    factor = slide_factor(holes.inequalities is not None, P)
     step = BLOCKS_PER_ITEM * BLOCK_ROWS
     pieces = [slice(start, min(start + step, len(Y))) for start in range(0, len(Y), step)]
     items = [(rows.start, Y[rows], holes.take(rows)) for rows in pieces]
     total = np.zeros((5, 5, d, d))
-    for part in spread(_sampled_covariances, items, mean, P, factor, scale, seed):
+    for part in spread(_drawn_covariances, items, Parameters.of(mean, covariance), scale, seed):
         total += part
     return total
 
 
-def _sampled_covariances(
-    item: tuple[int, Floats, Holes],
-    mean: Floats,
-    P: Floats,
-    factor: Floats | None,
-    scale: Floats,
-    seed: int,
+def _drawn_covariances(
+    item: tuple[int, Floats, Holes], at: Parameters, scale: Floats, seed: int
 ) -> Floats:
-    """Do so for some rows."""
+    """Add them up over some rows."""
     first, Y, holes = item
-    total = np.zeros((5, 5, mean.size, mean.size))
+    total = np.zeros((5, 5, scale.size, scale.size))
+    mask, confines = at_random(holes), confines_of(holes)
     for start in range(0, len(Y), BLOCK_ROWS):
         rows = slice(start, min(start + BLOCK_ROWS, len(Y)))
-        generators = [
-            keyed_generator(seed, Purpose.INFORMATION, 2 + chain, first + start) for chain in (0, 1)
-        ]
-        total += _block_covariances(
-            Y[rows], make_block(holes, rows), mean, P, factor, scale, generators
-        )
+        block = Block(rows, first + start, grouped(holes.take(rows), mask[rows]))
+        pair = []
+        for k in (0, 1):
+            sampling = Sampling(POINTS, seed, 2 + k, Purpose.INFORMATION)
+            drawn = drawn_rows(Y, block, confines, at, sampling, DRAWS)
+            pair.append(np.ascontiguousarray(np.swapaxes((drawn - at.mean) / scale, 0, 1)))
+        total += _block_covariances(pair)
     return total
 
 
-def _block_covariances(
-    Y: Floats,
-    block: Block,
-    mean: Floats,
-    P: Floats,
-    factor: Floats | None,
-    scale: Floats,
-    generators: list[np.random.Generator],
-) -> Floats:
-    """Do so for a block, by a chain for each generator."""
-    d = mean.size
+def _block_covariances(pair: list[Floats]) -> Floats:
+    """Add them up over a block, from two independent sets of draws of shape (rows, draws, d)."""
+    d = pair[0].shape[2]
     total = dict.fromkeys(PRODUCTS, np.zeros(()))
-    averages = []
-    for rng in generators:
-        part = Y.copy()
-        drawn = np.empty((len(part), AVERAGE, d))
-        for k in range(-FORGET, AVERAGE):
-            Z = part - mean
-            draws = Draws.make(block, rng, factor)
-            sweep_block(part, Z, Z.copy(), np.zeros(d), block, mean, P, draws, bool(k % 2))
-            if k >= 0:
-                np.divide(Z, scale, out=drawn[:, k])
-        averages.append(_statistics(drawn))
+    averages = [_statistics(drawn) for drawn in pair]
+    for drawn in pair:
         for key, product in _power_products(drawn.reshape(-1, d)).items():
             total[key] = total[key] + product
     out = np.empty((5, 5, d, d))
@@ -155,10 +136,10 @@ def _block_covariances(
         for b, (r, s) in enumerate(POWERS[: a + 1]):
             high, low = max(p + r, q + s), min(p + r, q + s)
             whole = total[high, low] if p + r >= q + s else total[high, low].T
-            # Of both orders of the chains.
+            # Of both orders of the sets.
             cross = np.einsum("rij,rij->ij", averages[0][a], averages[1][b])
             cross += np.einsum("rij,rij->ij", averages[1][a], averages[0][b])
-            out[a, b] = out[b, a] = whole / (2 * AVERAGE) - 0.5 * cross
+            out[a, b] = out[b, a] = whole / (2 * DRAWS) - 0.5 * cross
     return out
 
 

@@ -20,6 +20,7 @@ from halfseen.missingness.self_censoring import SelfCensoring
 from halfseen.missingness.sets import everything
 from halfseen.missingness.truncation import Truncation
 from halfseen.solvers.columns import check_columns, check_spreads
+from halfseen.solvers.full_information.expectation import count_sampled, several_pieces
 from halfseen.solvers.prepare import read_moments, warn
 from halfseen.solvers.result import name_some
 
@@ -41,7 +42,7 @@ class Overview:
     shape : tuple of int
         Rows and columns.
     centre, scale : arrays of shape (d,)
-        Of the seen values: the units in which the sweeps work.
+        Of the seen values: the units in which ``full`` works.
     names : tuple of str
     missingness : Missingness or None
         The rule for these columns; None where the table itself says what is hidden.
@@ -53,6 +54,10 @@ class Overview:
         Whether every hidden region is.
     bound : bool
         Whether inequalities bind the hidden cells of a row together.
+    sampled : int
+        Number of confined cells in rows that cannot be integrated.
+    several : integer array
+        Columns with cells that hide in more than one piece of a set.
     """
 
     shape: tuple[int, int]
@@ -64,6 +69,8 @@ class Overview:
     hidden: Floats
     convex: bool
     bound: bool
+    sampled: int
+    several: NDArray[np.intp]
 
     @property
     def units(self) -> Floats:
@@ -82,12 +89,12 @@ class Overview:
 
 @dataclass(frozen=True)
 class Problem:
-    """A table in units of its columns' seen values, ready for sweeps.
+    """A table in units of its columns' seen values, as ``full`` works on it.
 
     Attributes
     ----------
     Y : array of shape (n, d)
-        Standardised values; hidden cells hold whatever the sweeps leave there, NaN at first.
+        Standardised values; NaN where hidden.
     holes : Holes
         In the same units.
     centre, scale : arrays of shape (d,)
@@ -129,9 +136,11 @@ class Problem:
             self.hidden.sum(axis=0).astype(float),
             self.holes.is_convex,
             self.holes.inequalities is not None,
+            count_sampled(self.holes),
+            several_pieces(self.holes),
         )
 
-    def take(self, rows: NDArray[np.intp]) -> Problem:
+    def take(self, rows: NDArray[np.intp] | slice) -> Problem:
         """Return the problem of some of the rows."""
         at_random = None if self.at_random is None else self.at_random[rows]
         return Problem(

@@ -1,7 +1,7 @@
-"""Every row of a table, with its hidden cells filled in, wherever the rows are.
+"""Every row of a table, wherever the rows are.
 
 ``HeldRows`` has them in memory. ``KeptRows`` leaves them with an engine: on disk, or on a cluster. Both
-draw the same random numbers and add in the same order: the same pieces give the same bits.
+ask the same questions and add in the same order: the same pieces give the same bits.
 """
 
 from __future__ import annotations
@@ -10,35 +10,37 @@ import hashlib
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.data.moments import PairMoments
-from halfseen.data.row_blocks import row_slices, sweep_rows
+from halfseen.data.row_blocks import row_slices
 from halfseen.missingness.holes import Holes
 from halfseen.parallel import Tree, map_in_order
-from halfseen.scaling.engine import Arrays, Engine, Kept
-from halfseen.solvers.full_information.completion import (
-    Completion,
+from halfseen.scaling.engine import Engine, Kept
+from halfseen.seeds import Purpose, keyed_generator
+from halfseen.solvers.full_information.expectation import (
+    Block,
+    Layout,
     Moments,
+    Parameters,
+    Sampling,
     Sums,
-    slide_factor,
+    add_in_order,
+    expect,
+    lay_out,
 )
-from halfseen.solvers.full_information.filling import fill
+from halfseen.solvers.full_information.feasible import check_feasible
 from halfseen.solvers.full_information.problem import Overview, Problem
 from halfseen.solvers.full_information.shards import (
-    Drawing,
-    cells_of,
+    check_piece,
     checksums,
-    fill_cells,
-    hidden_cells,
+    expect_piece,
     join_rows,
     seen_moments,
-    sweep_all,
-    sweep_cells,
     take_rows,
     to_arrays,
 )
@@ -47,56 +49,42 @@ Floats = NDArray[np.float64]
 
 
 class Rows(ABC):
-    """Rows, and the sweeps that draw their hidden cells anew.
+    """Rows, and what they say of complete ones.
 
     Attributes
     ----------
     overview : Overview
-    drawing : Drawing
-        The seed, the chain, and how many sweeps were made since cells were filled in.
     """
 
     def __init__(self, overview: Overview) -> None:
         self.overview = overview
-        self.drawing = Drawing(0, 0, 0)
 
-    def fill(self, mean: Floats, deviations: Floats, seed: int, chain: int = 0) -> None:
-        """Draw each hidden cell from its own marginal, whatever it held before."""
-        self.drawing = Drawing(seed, chain, 0)
-        self._fill(mean, deviations)
+    def expect(self, mean: Floats, covariance: Floats, sampling: Sampling) -> tuple[Moments, float]:
+        """Return expected moments of complete rows, and the log-likelihood of what is seen."""
+        sums = self._expect(Parameters.of(mean, covariance), sampling)
+        return sums.moments(mean, self.overview.shape[0]), sums.value
 
-    def sweep(self, mean: Floats, precision: Floats) -> Moments:
-        """Draw every hidden cell; return expected moments given the other cells."""
-        factor = slide_factor(self.overview.bound, precision)
-        sums = self._sweep(mean, precision, factor)
-        self.drawing = self.drawing._replace(sweeps=self.drawing.sweeps + 1)
-        return sums.moments(mean, self.overview.shape[0])
-
-    def restore(self, cells: Iterable[Arrays], drawing: Drawing) -> None:
-        """Take up where ``cells`` were written down."""
-        self.drawing = drawing
-        self._restore(cells)
+    def sample(self, count: int, seed: int) -> Rows:
+        """Return so many rows, drawn without replacement and held in memory; all, if there are fewer."""
+        n = self.overview.shape[0]
+        if n <= count:
+            return self
+        rng = keyed_generator(seed, Purpose.ORDER_OF_ROWS)
+        Y, holes = self.take(np.sort(rng.choice(n, count, replace=False)))
+        about = self.overview
+        problem = Problem(Y, holes, about.centre, about.scale, about.names, about.missingness, None)
+        return HeldRows(problem)
 
     @abstractmethod
-    def _fill(self, mean: Floats, deviations: Floats) -> None: ...
+    def _expect(self, at: Parameters, sampling: Sampling) -> Sums: ...
 
     @abstractmethod
-    def _sweep(self, mean: Floats, precision: Floats, factor: Floats | None) -> Sums: ...
-
-    @abstractmethod
-    def _restore(self, cells: Iterable[Arrays]) -> None: ...
-
-    @abstractmethod
-    def cells(self) -> Iterator[Arrays]:
-        """Yield both values of the hidden cells, piece by piece."""
-
-    @abstractmethod
-    def hidden_cells(self) -> list[int]:
-        """Return the number of hidden cells of each piece."""
+    def check(self) -> None:
+        """Raise where a row contradicts its inequalities."""
 
     @abstractmethod
     def take(self, rows: NDArray[np.intp]) -> tuple[Floats, Holes]:
-        """Return some rows, in growing order, as they are filled in now, and their holes."""
+        """Return some rows, in growing order, and their holes."""
 
     @abstractmethod
     def map(self, work: Callable[..., Any], items: Iterable[Any], *common: Any) -> Iterator[Any]:
@@ -112,54 +100,36 @@ class Rows(ABC):
 
 
 class HeldRows(Rows):
-    """Rows of a problem in memory, whose hidden cells change in place."""
+    """Rows of a problem in memory."""
 
     def __init__(self, problem: Problem, n_jobs: int | None = None) -> None:
         super().__init__(problem.overview)
         self.problem, self.n_jobs = problem, n_jobs
-        self._pieces: list[Completion] = []
 
-    def _cut(self) -> None:
-        problem, (seed, chain, sweeps) = self.problem, self.drawing
-        self._pieces, first_block = [], 0
-        for rows in row_slices(*self.overview.shape):
-            piece = Completion(
-                problem.Y[rows], problem.holes.take(rows), seed, chain, self.n_jobs, first_block
-            )
-            piece.sweeps = sweeps
-            first_block += len(piece.blocks)
-            self._pieces.append(piece)
+    def _expect(self, at: Parameters, sampling: Sampling) -> Sums:
+        def work(place: tuple[Floats, Layout, Block]) -> Sums:
+            Y, layout, block = place
+            return expect(Y, block, layout.confines, at, sampling)[0]
 
-    def _fill(self, mean: Floats, deviations: Floats) -> None:
-        p = self.problem
-        seed, chain, _ = self.drawing
-        fill(p.Y, p.holes, mean, deviations, seed, p.names, chain, self.n_jobs)
-        self._cut()
-
-    def _sweep(self, mean: Floats, precision: Floats, factor: Floats | None) -> Sums:
+        places = [(Y, layout, block) for Y, layout in self._pieces for block in layout.blocks]
+        found = map_in_order(work, places, self.n_jobs)
         tree = Tree(operator.add)
-        for sums in sweep_all(self._pieces, mean, precision, factor, self.n_jobs):
-            tree.add(sums)
-        for piece in self._pieces:
-            piece.sweeps += 1
+        for _, layout in self._pieces:
+            tree.add(add_in_order(next(found) for _ in layout.blocks))
         return tree.root()
 
-    def _restore(self, cells: Iterable[Arrays]) -> None:
-        np.copyto(self.problem.Y, 0.0, where=self.problem.hidden)
-        self._cut()
-        for piece, values in zip(self._pieces, cells, strict=True):
-            piece.set_cells(values["plain"], values["mirrored"])
+    @cached_property
+    def _pieces(self) -> list[tuple[Floats, Layout]]:
+        Y, holes = self.problem.Y, self.problem.holes
+        cuts = row_slices(*self.overview.shape)
+        return [(Y[cut], lay_out(holes.take(cut), cut.start)) for cut in cuts]
 
-    def cells(self) -> Iterator[Arrays]:
-        """Yield both values of the hidden cells, piece by piece."""
-        return (cells_of(piece) for piece in self._pieces)
-
-    def hidden_cells(self) -> list[int]:
-        """Return the number of hidden cells of each piece."""
-        return [int(self.problem.hidden[rows].sum()) for rows in row_slices(*self.overview.shape)]
+    def check(self) -> None:
+        """Raise where a row contradicts its inequalities."""
+        check_feasible(self.problem.Y, self.problem.holes, self.problem.names)
 
     def take(self, rows: NDArray[np.intp]) -> tuple[Floats, Holes]:
-        """Return some rows as they are filled in now, and their holes."""
+        """Return some rows, and their holes."""
         return self.problem.Y[rows], self.problem.holes.take(rows)
 
     def map(self, work: Callable[..., Any], items: Iterable[Any], *common: Any) -> Iterator[Any]:
@@ -174,14 +144,9 @@ class HeldRows(Rows):
     def checksum(self) -> str:
         """Return a checksum of all that is seen, and of what hides the rest."""
         found: list[int] = []
-        p = self.problem
-        step = sweep_rows(self.overview.shape[1])
-        for rows in row_slices(*self.overview.shape):
-            part = Problem(
-                p.Y[rows], p.holes.take(rows), p.centre, p.scale, p.names, p.missingness,
-                None if p.at_random is None else p.at_random[rows],
-            )  # fmt: skip
-            found += checksums(to_arrays(part, rows.start, rows.start // step))
+        for piece in row_slices(*self.overview.shape):
+            part = self.problem.take(piece)
+            found += checksums(to_arrays(part, piece.start))
         return _digest(found)
 
 
@@ -203,37 +168,24 @@ class KeptRows(Rows):
     ) -> None:
         super().__init__(overview)
         self.engine, self.fixed, self.moments = engine, fixed, moments
-        self.state = engine.put({} for _ in range(len(fixed)))
 
-    def _fill(self, mean: Floats, deviations: Floats) -> None:
-        common = mean, deviations, self.drawing, self.overview.names
-        self.state, _ = self.engine.step(
-            fill_cells, self.state, self.fixed, common=common, combine=_first
+    def _expect(self, at: Parameters, sampling: Sampling) -> Sums:
+        found = self.engine.total(
+            expect_piece, self.fixed, common=(at, sampling), combine=operator.add
         )
-
-    def _sweep(self, mean: Floats, precision: Floats, factor: Floats | None) -> Sums:
-        common = mean, precision, factor, self.drawing
-        self.state, sums = self.engine.step(
-            sweep_cells, self.state, self.fixed, common=common, combine=operator.add
-        )
-        return sums
-
-    def _restore(self, cells: Iterable[Arrays]) -> None:
-        self.engine.release(self.state)
-        self.state = self.engine.put(cells)
-
-    def cells(self) -> Iterator[Arrays]:
-        """Yield both values of the hidden cells, piece by piece."""
-        return self.engine.each(_itself, self.state)
-
-    def hidden_cells(self) -> list[int]:
-        """Return the number of hidden cells of each piece."""
-        found: list[int] = self.engine.total(hidden_cells, self.fixed, combine=operator.add)
+        assert isinstance(found, Sums)
         return found
 
+    def check(self) -> None:
+        """Raise where a row contradicts its inequalities."""
+        if self.overview.bound:
+            self.engine.total(
+                check_piece, self.fixed, common=(self.overview.names,), combine=operator.add
+            )
+
     def take(self, rows: NDArray[np.intp]) -> tuple[Floats, Holes]:
-        """Return some rows as they are filled in now, and their holes."""
-        return join_rows(list(self.engine.each(take_rows, self.state, self.fixed, common=(rows,))))
+        """Return some rows, and their holes."""
+        return join_rows(list(self.engine.each(take_rows, self.fixed, common=(rows,))))
 
     def map(self, work: Callable[..., Any], items: Iterable[Any], *common: Any) -> Iterator[Any]:
         """Yield ``work(item, *common)`` of each item, in order, computed by the engine."""
@@ -256,14 +208,6 @@ class KeptRows(Rows):
 
 def _digest(found: list[int]) -> str:
     return hashlib.sha256(repr(found).encode()).hexdigest()
-
-
-def _first(a: Any, b: Any) -> Any:
-    return a
-
-
-def _itself(values: Arrays) -> Arrays:
-    return values
 
 
 def _apply(work: Callable[..., Any], common: tuple[Any, ...], item: Any) -> Any:

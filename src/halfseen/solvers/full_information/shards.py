@@ -1,12 +1,7 @@
-"""A piece of a table for ``full`` as named arrays, and what is done to it where it is kept.
-
-What never changes (rows, sets, inequalities) is kept apart from the two values of each hidden cell,
-which every sweep replaces.
-"""
+"""A piece of a table for ``full`` as named arrays, and what it is asked where it is kept."""
 
 from __future__ import annotations
 
-import weakref
 import zlib
 from typing import NamedTuple
 
@@ -16,16 +11,18 @@ from numpy.typing import NDArray
 from halfseen.data.moments import PairMoments
 from halfseen.missingness.holes import SEEN, Holes, Inequalities, whole_line
 from halfseen.missingness.resolve import SetTable
-from halfseen.parallel import map_in_order
 from halfseen.scaling.engine import Arrays
-from halfseen.solvers.full_information.completion import (
-    Block,
-    Completion,
+from halfseen.solvers.full_information.expectation import (
+    Parameters,
+    Sampling,
     Sums,
     add_in_order,
-    make_blocks,
+    count_sampled,
+    expect,
+    lay_out,
+    several_pieces,
 )
-from halfseen.solvers.full_information.filling import fill
+from halfseen.solvers.full_information.feasible import check_feasible
 from halfseen.solvers.full_information.problem import Problem, silent_columns
 
 Floats = NDArray[np.float64]
@@ -40,6 +37,8 @@ class Census(NamedTuple):
     silent: NDArray[np.bool_]
     convex: bool
     bound: bool
+    sampled: int
+    several: NDArray[np.intp]
 
     def __add__(self, other: Census) -> Census:  # type: ignore[override]
         return Census(
@@ -47,19 +46,13 @@ class Census(NamedTuple):
             self.silent | other.silent,
             self.convex and other.convex,
             self.bound or other.bound,
+            self.sampled + other.sampled,
+            np.union1d(self.several, other.several),
         )
 
 
-class Drawing(NamedTuple):
-    """Which random numbers a sweep draws."""
-
-    seed: int
-    chain: int
-    sweeps: int
-
-
-def to_arrays(problem: Problem, first_row: int, first_block: int) -> Arrays:
-    """Return what never changes of a piece."""
+def to_arrays(problem: Problem, first_row: int) -> Arrays:
+    """Return a piece as arrays."""
     holes = problem.holes
     out = {
         "Y": np.where(problem.hidden, 0.0, problem.Y),
@@ -67,7 +60,6 @@ def to_arrays(problem: Problem, first_row: int, first_block: int) -> Arrays:
         "set_column": holes.set_column,
         "silent": silent_columns(problem),
         "first_row": np.array(first_row),
-        "first_block": np.array(first_block),
     }
     out |= {f"sets.{name}": getattr(holes.sets, name) for name in _SETS}
     bound = holes.inequalities
@@ -89,12 +81,14 @@ def count(fixed: Arrays) -> Census:
     """Count the hidden cells of a piece."""
     holes = holes_of(fixed)
     hidden = (holes.index != SEEN).sum(axis=0).astype(float)
-    return Census(hidden, fixed["silent"], holes.is_convex, holes.inequalities is not None)
-
-
-def hidden_cells(fixed: Arrays) -> list[int]:
-    """Count the hidden cells of a piece."""
-    return [int((fixed["index"] != SEEN).sum())]
+    return Census(
+        hidden,
+        fixed["silent"],
+        holes.is_convex,
+        holes.inequalities is not None,
+        count_sampled(holes),
+        several_pieces(holes),
+    )
 
 
 def seen_moments(fixed: Arrays, names: tuple[str, ...], like: PairMoments | None) -> PairMoments:
@@ -114,65 +108,25 @@ def checksums(fixed: Arrays) -> list[int]:
     return [total]
 
 
-def fill_cells(
-    state: Arrays,
-    fixed: Arrays,
-    mean: Floats,
-    deviations: Floats,
-    drawing: Drawing,
-    names: tuple[str, ...],
-) -> tuple[Arrays, None]:
-    """Give the hidden cells of a piece their first values, whatever they had before."""
-    Y, holes = fixed["Y"].copy(), holes_of(fixed)
-    place = int(fixed["first_block"]), int(fixed["first_row"])
-    fill(Y, holes, mean, deviations, drawing.seed, names, drawing.chain, 1, *place)
-    rows = Completion(Y, holes, drawing.seed, drawing.chain, 1, place[0], _blocks_of(fixed, holes))
-    return cells_of(rows), None
-
-
-def sweep_cells(
-    state: Arrays,
-    fixed: Arrays,
-    mean: Floats,
-    precision: Floats,
-    factor: Floats | None,
-    drawing: Drawing,
-) -> tuple[Arrays, Sums]:
-    """Draw the hidden cells of a piece anew; return them, and sums of expected moments."""
-    rows = filled(fixed, state, drawing)
-    parts = (
-        rows.sweep_block(number, mean, precision, factor) for number in range(len(rows.blocks))
+def expect_piece(fixed: Arrays, at: Parameters, sampling: Sampling) -> Sums:
+    """Return sums of expected moments and log-likelihoods of a piece."""
+    layout = lay_out(holes_of(fixed), int(fixed["first_row"]))
+    return add_in_order(
+        expect(fixed["Y"], block, layout.confines, at, sampling)[0] for block in layout.blocks
     )
-    sums = add_in_order(parts)
-    return cells_of(rows), sums
 
 
-def filled(fixed: Arrays, state: Arrays, drawing: Drawing) -> Completion:
-    """Return a piece with the values that its hidden cells have."""
-    holes = holes_of(fixed)
-    blocks = _blocks_of(fixed, holes)
-    first_block = int(fixed["first_block"])
-    rows = Completion(fixed["Y"].copy(), holes, drawing.seed, drawing.chain, 1, first_block, blocks)
-    rows.set_cells(state["plain"], state["mirrored"])
-    rows.sweeps = drawing.sweeps
-    return rows
+def check_piece(fixed: Arrays, names: tuple[str, ...]) -> int:
+    """Raise where a row contradicts its inequalities; return how many were looked at."""
+    check_feasible(fixed["Y"], holes_of(fixed), names, int(fixed["first_row"]))
+    return len(fixed["Y"])
 
 
-def cells_of(rows: Completion) -> Arrays:
-    """Return both values of every hidden cell."""
-    return {"plain": np.concatenate(rows.plain()), "mirrored": np.concatenate(rows.mirrored)}
-
-
-def take_rows(state: Arrays, fixed: Arrays, rows: NDArray[np.intp]) -> tuple[Floats, Holes]:
+def take_rows(fixed: Arrays, rows: NDArray[np.intp]) -> tuple[Floats, Holes]:
     """Return those rows of a piece that are asked for, of the whole table's."""
     first = int(fixed["first_row"])
     own = rows[(rows >= first) & (rows < first + len(fixed["Y"]))] - first
-    holes = holes_of(fixed)
-    if not own.size:
-        return np.empty((0, fixed["Y"].shape[1])), only_used(holes.take(own))
-    # Cells have no values yet where a chain that had ended was taken from a checkpoint.
-    Y = filled(fixed, state, Drawing(0, 0, 0)).Y if state else fixed["Y"]
-    return Y[own], only_used(holes.take(own))
+    return fixed["Y"][own], only_used(holes_of(fixed).take(own))
 
 
 def only_used(holes: Holes) -> Holes:
@@ -202,41 +156,3 @@ def join_rows(parts: list[tuple[Floats, Holes]]) -> tuple[Floats, Holes]:
         # Kernels want a set to look at, even where no cell lies in it.
         tables, columns = [whole_line()], np.zeros(1, dtype=np.intp)
     return Y, Holes(np.concatenate(index), SetTable.join(tables), columns, bound)
-
-
-# Blocks of pieces that stay in memory, by the array of their rows: listing hidden cells takes a tenth of
-# the time of sweeping them. Six bytes for each, of so many cells at most in all: they count as no memory
-# of an engine.
-MOST_LISTED = 2**23
-_listed: dict[int, tuple[weakref.ref[NDArray[np.float64]], list[Block]]] = {}
-
-
-def _blocks_of(fixed: Arrays, holes: Holes) -> list[Block]:
-    Y = fixed["Y"]
-    found = _listed.get(id(Y))
-    if found is not None and found[0]() is Y:
-        return found[1]
-    blocks = make_blocks(holes)
-    count = sum(block.hidden for _, found in tuple(_listed.values()) for block in found)
-    if count + sum(block.hidden for block in blocks) > MOST_LISTED:
-        return blocks
-    key = id(Y)
-    _listed[key] = weakref.ref(Y, lambda _: _listed.pop(key, None)), blocks
-    return blocks
-
-
-def sweep_all(
-    pieces: list[Completion],
-    mean: Floats,
-    precision: Floats,
-    factor: Floats | None,
-    n_jobs: int | None,
-) -> list[Sums]:
-    """Sweep pieces that are all in memory, by threads; return the sums of each."""
-    places = [(k, b) for k, piece in enumerate(pieces) for b in range(len(piece.blocks))]
-
-    def work(place: tuple[int, int]) -> Sums:
-        return pieces[place[0]].sweep_block(place[1], mean, precision, factor)
-
-    found = map_in_order(work, places, n_jobs)
-    return [add_in_order(next(found) for _ in piece.blocks) for piece in pieces]

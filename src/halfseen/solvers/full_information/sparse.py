@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.solvers.full_information.completion import Moments
-from halfseen.solvers.full_information.learn import Settings, run_chain
+from halfseen.solvers.full_information.expectation import Moments
+from halfseen.solvers.full_information.learn import Settings, climb
 from halfseen.solvers.full_information.m_step import (
     CovarianceStructure,
     MStep,
@@ -26,7 +26,7 @@ PATH, LEAST_SHARE = 16, 0.05
 # Weight of the number of possible graphs in the extended criterion (Foygel and Drton 2010).
 GAMMA = 0.5
 # The expected moments depend on the penalty a little: choose again, at most so often.
-ROUNDS, TRIAL_SWEEPS = 3, 24
+ROUNDS, TRIAL_STEPS = 3, 12
 
 
 def choose_penalty(
@@ -40,20 +40,17 @@ def choose_penalty(
     The first moments are those of a shrunken covariance; then those of the chosen graph.
     """
     trial = replace(
-        settings, accuracy=0.3, most_sweeps=TRIAL_SWEEPS, standard_errors=False, progress=False
+        settings, accuracy=0.3, most_steps=TRIAL_STEPS, standard_errors=False, progress=False
     )
     structure: CovarianceStructure = Shrinkage()
     n = rows.overview.shape[0]
     chosen = Sparse(1.0)
     for _ in range(ROUNDS):
-        chain = run_chain(rows, MStep(structure, mean), start, trial)
-        averages = chain.state.averages
-        moments = (
-            averages.moments() if averages is not None and averages.batches else chain.state.moments
-        )
+        found = climb(rows, MStep(structure, mean), start, trial)
+        moments = found.state.moments
         assert moments is not None
         before, chosen = chosen, Sparse(select(_centred(moments, mean), n))
-        structure, start = chosen, (chain.mean, chain.covariance)
+        structure, start = chosen, (found.mean, found.covariance)
         if np.isclose(before.penalty, chosen.penalty, rtol=0.15):
             break
     return chosen

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from halfseen.data.moments import PairMoments
 from halfseen.errors import NotIdentifiedError
 from halfseen.missingness.base import ColumnwiseMissingness
-from halfseen.parallel import single_blas_thread
+from halfseen.solvers.full_information.expectation import Sampling
 from halfseen.solvers.full_information.m_step import correlation_of, with_floor
 from halfseen.solvers.full_information.rows import Rows
 from halfseen.solvers.pairwise import pairwise
@@ -20,11 +20,15 @@ from halfseen.solvers.pairwise import pairwise
 Floats = NDArray[np.float64]
 
 # Steps of expectation maximisation for each column by itself.
-COLUMN_STEPS = 30
+COLUMN_STEPS, COLUMN_POINTS, SMALLEST_VARIANCE = 4, 16, 1e-6
 # Correlations of the rows in which a pair is seen, with weight n/(n + this): few rows say little.
 PRIOR_ROWS = 20.0
 # Smallest eigenvalue of the correlations that are started from.
 EIGENVALUE_FLOOR = 0.05
+# Eigenvalues that correlations of pairs are tried with, and rows that judge.
+FLOORS, FLOOR_ROWS = (0.001, 0.01, 0.05), 1000
+# Where to start on the sides of what is seen, in its spreads; and most starts there.
+SIDE, MOST_SIDES = 2.0, 14
 
 
 def start_from(X: Any, rows: Rows, n_jobs: int | None) -> tuple[Floats, Floats]:
@@ -45,11 +49,28 @@ def start_from(X: Any, rows: Rows, n_jobs: int | None) -> tuple[Floats, Floats]:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 found = pairwise(X, rule, n_jobs=n_jobs)
-            return about.from_units(found.gaussian.mean, found.gaussian.covariance)
+            place = about.from_units(found.gaussian.mean, found.gaussian.covariance)
+            return _likeliest_floor(rows, *place)
         except NotIdentifiedError:
             # A pair is never seen together: pairs cannot be started from.
             pass
     return available_start(rows)
+
+
+def _likeliest_floor(rows: Rows, mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
+    """Keep correlations put together from pairs off singular ones, if rows are likelier for it."""
+    scale = np.sqrt(np.diag(covariance))
+    smallest = float(np.linalg.eigvalsh(covariance / np.outer(scale, scale))[0])
+    places = [(mean, covariance)]
+    for floor in FLOORS:
+        if smallest < floor:
+            R = correlation_of(with_floor(correlation_of(covariance), floor))
+            places.append((mean, R * np.outer(scale, scale)))
+    if len(places) == 1:
+        return places[0]
+    some = rows.sample(FLOOR_ROWS, 0)
+    values = [some.expect(*place, Sampling(COLUMN_POINTS, 0))[1] for place in places]
+    return places[int(np.argmax(values))]
 
 
 def available_start(rows: Rows) -> tuple[Floats, Floats]:
@@ -72,19 +93,13 @@ def available_start(rows: Rows) -> tuple[Floats, Floats]:
 
 
 def _columns(rows: Rows) -> tuple[Floats, Floats]:
-    """Censored maximum likelihood of each column by itself.
-
-    With independent columns the means and variances that a sweep reports are exact, so that this is
-    plain expectation maximisation.
-    """
+    """Censored maximum likelihood of each column by itself: expectation maximisation."""
     d = rows.overview.shape[1]
     mean, variance = np.zeros(d), np.ones(d)
-    rows.fill(mean, np.sqrt(variance), seed=0)
-    with single_blas_thread():
-        for _ in range(COLUMN_STEPS):
-            moments = rows.sweep(mean, np.diag(1.0 / variance))
-            mean = moments.first
-            variance = np.maximum(np.diag(moments.about(mean)), 1e-6)
+    for _ in range(COLUMN_STEPS):
+        moments, _ = rows.expect(mean, np.diag(variance), Sampling(COLUMN_POINTS, 0))
+        mean = moments.first
+        variance = np.maximum(np.diag(moments.about(mean)), SMALLEST_VARIANCE)
     return mean, variance
 
 
@@ -94,3 +109,22 @@ def other_starts(mean: Floats, covariance: Floats) -> Iterator[tuple[Floats, Flo
     yield mean, np.diag(variance)
     yield mean, np.diag(2.0 * variance)
     yield mean, 2.0 * covariance
+
+
+def mirrored_starts(
+    mean: Floats, covariance: Floats, several: NDArray[np.intp]
+) -> Iterator[tuple[Floats, Floats]]:
+    """Yield starts on either side of what is seen, for columns that hide in several pieces.
+
+    All of these columns below, all above, and each by itself on either side. In standardised units the
+    seen values lie around 0, with a spread of 1.
+    """
+    sides = [(several, side) for side in (-SIDE, SIDE)]
+    if several.size > 1:
+        sides += [(several[k : k + 1], side) for k in range(several.size) for side in (-SIDE, SIDE)]
+    for columns, side in sides[:MOST_SIDES]:
+        moved, scale = mean.copy(), np.ones(mean.size)
+        moved[columns] = side
+        # So far away that a piece of a normal distribution can look like what is seen.
+        scale[columns] = SIDE / np.sqrt(np.diag(covariance)[columns])
+        yield moved, covariance * np.outer(scale, scale)

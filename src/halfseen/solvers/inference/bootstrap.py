@@ -16,7 +16,6 @@ from halfseen.parallel import single_blas_thread
 from halfseen.seeds import Purpose, RandomState, keyed_generator, seed_of
 from halfseen.simulate import simulate
 from halfseen.solvers.full_information.full import full, m_step_for
-from halfseen.solvers.full_information.information import MOST_PARAMETERS
 from halfseen.solvers.full_information.learn import Settings, learn
 from halfseen.solvers.full_information.problem import read_problem
 from halfseen.solvers.full_information.rows import HeldRows
@@ -30,12 +29,8 @@ Floats = NDArray[np.float64]
 KINDS = ("rows", "parametric")
 # Monte-Carlo error of a refit, as a share of the statistical one: it adds 4 % to a variance.
 ACCURACY = 0.2
-# Share of missing information beyond which refits climb. Plain steps are cheaper, but the larger the
-# share the slower they forget the fit, where they start: standard errors came out 3 % too small at a
-# share of 0.88, 6 % at 0.945, 15 % at 0.973.
-LARGEST_PLAIN_SHARE = 0.9
-# Most sweeps of a refit: those that climb have a longer way.
-SWEEPS, CLIMBING_SWEEPS = 400, 1000
+# Most steps of a refit.
+STEPS = 200
 
 
 @dataclass(frozen=True)
@@ -175,8 +170,7 @@ def refits(fit: Fit, count: int, kind: str, seed: int) -> Iterator[Fit]:
     options: dict[str, Any] = dict(source.options)
     if "penalty" in fit.history:
         options["penalty"] = fit.history["penalty"]
-    climb = _needs_a_climb(fit)
-    shared: dict[str, Any] = {"accuracy": ACCURACY, "standard_errors": climb, "start": fit.gaussian}
+    shared: dict[str, Any] = {"accuracy": ACCURACY, "standard_errors": False, "start": fit.gaussian}
     if kind == "parametric":
         assert rule is not None
         for k in range(count):
@@ -198,8 +192,8 @@ def refits(fit: Fit, count: int, kind: str, seed: int) -> Iterator[Fit]:
         rows = rng.integers(fit.rows, size=fit.rows)
         settings = Settings(
             ACCURACY,
-            CLIMBING_SWEEPS if climb else SWEEPS,
-            climb,
+            STEPS,
+            False,
             int(rng.integers(2**63)),
             False,
             source.n_jobs,
@@ -209,12 +203,3 @@ def refits(fit: Fit, count: int, kind: str, seed: int) -> Iterator[Fit]:
             found = learn(drawn_rows, m_step, start, settings, [], follow_start=True)
         # Outside: whoever asked goes on with the threads it had.
         yield found
-
-
-def _needs_a_climb(fit: Fit) -> bool:
-    """Whether plain steps, which are cheaper, might leave a refit where it started: at the fit."""
-    errors = fit.uncertainty
-    if errors is None:
-        # It is not known how much is missing. A regularised fit has plain steps in any case.
-        return fit.parameters is not None and fit.parameters <= MOST_PARAMETERS
-    return errors.missing is not None and bool((errors.missing > LARGEST_PLAIN_SHARE).any())

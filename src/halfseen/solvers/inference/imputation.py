@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from halfseen.checks import whole_number
 from halfseen.data.frames import frame_kind, frame_of
 from halfseen.data.interval_data import IntervalData
-from halfseen.data.row_blocks import sweep_rows
 from halfseen.data.table import Table, read_table
 from halfseen.data.transforms import Identity, Transform, back_to_units
 from halfseen.errors import AssumptionWarning, InputError
@@ -21,19 +20,19 @@ from halfseen.gaussian import Gaussian
 from halfseen.missingness.base import Missingness
 from halfseen.missingness.self_censoring import SelfCensoring
 from halfseen.missingness.sets import everything
-from halfseen.parallel import single_blas_thread
+from halfseen.parallel import map_in_order, single_blas_thread
 from halfseen.seeds import Purpose, RandomState, keyed_generator, seed_of
 from halfseen.simulate import simulate
-from halfseen.solvers.full_information.completion import (
-    Completion,
-    Draws,
-    make_block,
-    slide_factor,
-    sweep_block,
+from halfseen.solvers.full_information.expectation import (
+    Block,
+    Parameters,
+    Sampling,
+    drawn_rows,
+    expected_rows,
+    lay_out,
 )
-from halfseen.solvers.full_information.filling import fill
+from halfseen.solvers.full_information.feasible import check_feasible
 from halfseen.solvers.full_information.problem import Problem, read_problem
-from halfseen.solvers.full_information.stochastic_em import inverse
 from halfseen.solvers.inference.bootstrap import refits
 from halfseen.solvers.inference.piecewise import PieceMeans, agree, special_columns
 from halfseen.solvers.scales import apply
@@ -43,13 +42,11 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-# Sweeps that are averaged for conditional means. The noise left is a tenth of a cell's own spread where
-# cells move freely, more where they follow each other closely.
-SWEEPS = 100
+# Points for conditional means, for draws of a row, and for means in original units of columns on curved
+# scales; the last are averages over that many draws.
+MEAN_POINTS, DRAW_POINTS, SPECIAL_DRAWS = 512, 128, 100
 # Along hardly determined directions a drawn variance changes by a factor of at most exp(4).
 LARGEST_MOVE = 4.0
-# Sweeps that are made before values are used, so that they do not remember where they were filled in.
-FORGET = 20
 
 
 def read_source(
@@ -81,7 +78,9 @@ def read_source(
             rule = rule.for_columns(table.names)
             rule.check(table.values, table.names, _mask_or_none(missing_at_random))
         table, rule = apply(table, rule, fit.transforms)
-    return read_problem(table, rule, missing_at_random, None, units)
+    problem = read_problem(table, rule, missing_at_random, None, units)
+    check_feasible(problem.Y, problem.holes, problem.names)
+    return problem
 
 
 def _mask_or_none(given: Any) -> NDArray[np.bool_] | None:
@@ -143,11 +142,11 @@ def impute(
     problem = read_source(fit, X, missingness, missing_at_random)
     n_jobs = None if fit.source is None else fit.source.n_jobs
     seed = 0 if fit.source is None else fit.source.seed
-    mean, covariance = problem.from_units(fit.gaussian.mean, fit.gaussian.covariance)
     hidden = problem.hidden
     special = special_columns(problem, fit.transforms)
     with single_blas_thread():
-        total, means = _average(problem, mean, covariance, seed, n_jobs, special)
+        at = Parameters.of(*problem.from_units(fit.gaussian.mean, fit.gaussian.covariance))
+        total, means = _average(problem, at, seed, n_jobs, special)
     filled = back_to_units(_to_units(problem, np.where(hidden, total, problem.Y)), fit.transforms)
     for start, found in means:
         filled[start + found.rows, found.column] = found.values()
@@ -179,41 +178,46 @@ def _like(fit: Fit, X: Any, filled: Floats) -> Any:
 
 def _average(
     problem: Problem,
-    mean: Floats,
-    covariance: Floats,
+    at: Parameters,
     seed: int,
     n_jobs: int | None,
     special: Mapping[int, Transform],
 ) -> tuple[Floats, list[tuple[int, PieceMeans]]]:
-    """Average the expected values of hidden cells over sweeps.
+    """Return rows with hidden cells at their conditional means.
 
-    Those of ``special`` columns are averaged in original units too, for blocks that begin at a row.
+    For ``special`` columns come means in original units too, for blocks that begin at a row.
     """
-    Y, holes = problem.Y, problem.holes
-    fill(Y, holes, mean, np.sqrt(np.diag(covariance)), seed, problem.names, 0, n_jobs)
-    P = inverse(covariance)
-    factor = slide_factor(holes.inequalities is not None, P)
-    total = np.zeros(Y.shape)
-    means: list[tuple[int, PieceMeans]] = []
-    step = sweep_rows(Y.shape[1])
-    for start in range(0, len(Y), step):
-        rows = slice(start, min(start + step, len(Y)))
-        block = make_block(holes, rows)
-        own = [PieceMeans(block, j, problem, transform) for j, transform in special.items()]
-        rng = keyed_generator(seed, Purpose.IMPUTATION, start)
-        part = Y[rows]
-        for k in range(FORGET + SWEEPS):
-            Z = part - mean
-            E = Z.copy()
-            draws = Draws.make(block, rng, factor)
-            R = sweep_block(part, Z, E, np.zeros(mean.size), block, mean, P, draws, bool(k % 2))
-            if k >= FORGET:
-                total[rows] += E
-                for found in own:
-                    found.add(Z, R, mean, P)
-        agree(own)
-        means += [(start, found) for found in own if found.rows.size]
-    return total / SWEEPS + mean, means
+    Y, layout = problem.Y, lay_out(problem.holes)
+    sampling = Sampling(MEAN_POINTS, seed, 0, Purpose.IMPUTATION)
+
+    def work(block: Block) -> tuple[Floats, list[tuple[int, PieceMeans]]]:
+        found = expected_rows(Y, block, layout.confines, at, sampling)
+        part = problem.holes.take(block.rows)
+        own = [PieceMeans(part, j, problem, transform) for j, transform in special.items()]
+        if own:
+            for one in drawn_rows(Y, block, layout.confines, at, sampling, SPECIAL_DRAWS):
+                Z = one - at.mean
+                R = Z @ at.precision
+                for means in own:
+                    means.add(Z, R, at.mean, at.precision)
+            agree(own)
+        return found, [(block.first_row, means) for means in own if means.rows.size]
+
+    parts = list(map_in_order(work, layout.blocks, n_jobs))
+    return np.concatenate([rows for rows, _ in parts]), [m for _, means in parts for m in means]
+
+
+def draw_table(
+    problem: Problem, at: Parameters, seed: int, number: int, n_jobs: int | None = None
+) -> Floats:
+    """Draw all hidden cells of a table, in standardised units."""
+    sampling = Sampling(DRAW_POINTS, seed, number, Purpose.IMPUTATION)
+    layout = lay_out(problem.holes)
+
+    def work(block: Block) -> Floats:
+        return drawn_rows(problem.Y, block, layout.confines, at, sampling)[0]
+
+    return np.concatenate(list(map_in_order(work, layout.blocks, n_jobs)))
 
 
 def _to_units(problem: Problem, Y: Floats) -> Floats:
@@ -238,16 +242,9 @@ def draw_imputations(
     seen = seen_values(fit, X)
     with single_blas_thread():
         for k, parameters in enumerate(parameter_draws(fit, m, seed)):
-            mean, covariance = problem.from_units(parameters.mean, parameters.covariance)
-            if k == 0:
-                spread = np.sqrt(np.diag(covariance))
-                fill(problem.Y, problem.holes, mean, spread, seed, problem.names, 0, n_jobs)
-            # Each table goes on from the one before, at parameters of its own.
-            rows = Completion(problem.Y, problem.holes, seed, 1 + k, n_jobs)
-            P = inverse(covariance)
-            for _ in range(FORGET):
-                rows.sweep(mean, P)
-            drawn = back_to_units(_to_units(problem, problem.Y), fit.transforms)
+            at = Parameters.of(*problem.from_units(parameters.mean, parameters.covariance))
+            table = draw_table(problem, at, seed, 1 + k, n_jobs)
+            drawn = back_to_units(_to_units(problem, table), fit.transforms)
             out[k] = np.where(hidden, drawn, seen)
             _check_finite(out[k], fit)
     return out

@@ -1,4 +1,4 @@
-"""The observed-data log-likelihood: exact for up to two hidden cells in a row, else estimated."""
+"""The observed-data log-likelihood: exact for up to two confined cells in a row, else estimated."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.data.row_blocks import sweep_rows
-from halfseen.kernels.region_mass import block_log_likelihood
 from halfseen.missingness.holes import Holes
 from halfseen.parallel import map_in_order, single_blas_thread
-from halfseen.seeds import Purpose, keyed_generator
-from halfseen.solvers.full_information.completion import make_block
+from halfseen.seeds import Purpose
+from halfseen.solvers.full_information.expectation import (
+    Block,
+    Parameters,
+    Sampling,
+    count_sampled,
+    expect,
+    lay_out,
+)
 
 Floats = NDArray[np.float64]
 
@@ -46,31 +51,36 @@ def row_log_likelihoods(
     Where sets are probabilities of being shown, the probabilities of the seen cells, which do not depend
     on the parameters, are left out.
     """
-    n, d = Y.shape
+    sampled = count_sampled(holes)
+    count = int(np.clip(MOST_DRAWS // (SHIFTS * max(1, sampled)), FEWEST_POINTS, MOST_POINTS))
+    layout = lay_out(holes)
     with single_blas_thread():
-        P = np.linalg.inv(covariance)
-        P = np.ascontiguousarray(0.5 * (P + P.T))
-        log_det = float(np.linalg.slogdet(covariance)[1])
-    hidden = max(1, int((holes.index >= 0).sum()))
-    count = int(np.clip(MOST_DRAWS // (SHIFTS * hidden), FEWEST_POINTS, MOST_POINTS))
-    points = _richtmyer(count, d)
-    free = holes.whole_lines
-    step = max(1, sweep_rows(d) // 8)
-    out, variance = np.empty(n), np.empty(n)
+        at = Parameters.of(mean, covariance)
 
-    def work(start: int) -> None:
-        rows = slice(start, min(start + step, n))
-        rng = keyed_generator(seed, Purpose.LIKELIHOOD, start)
-        shifts = rng.random((rows.stop - start, SHIFTS, d))
-        block_log_likelihood(
-            Y[rows], holes.index[rows], mean, P, log_det, make_block(holes, rows).cells, free,
-            points, shifts, out[rows], variance[rows],
-        )  # fmt: skip
+    def work(place: tuple[int, Block]) -> Floats:
+        shift, block = place
+        sampling = Sampling(count, seed, shift, Purpose.LIKELIHOOD)
+        return expect(Y, block, layout.confines, at, sampling)[1]
 
+    places = [(k, block) for k in range(SHIFTS if sampled else 1) for block in layout.blocks]
     with single_blas_thread():
-        for _ in map_in_order(work, range(0, n, step), n_jobs):
-            pass
-    return out, variance
+        found = list(map_in_order(work, places, n_jobs))
+    logs = np.concatenate(found).reshape(-1, len(Y))
+    return _average(logs)
+
+
+def _average(logs: Floats) -> tuple[Floats, Floats]:
+    """Logarithms of averages over independent shifts, and their variances."""
+    count = len(logs)
+    high = logs.max(axis=0)
+    if count == 1:
+        return high, np.zeros(high.size)
+    with np.errstate(invalid="ignore"):
+        weights = np.where(np.isneginf(high), 1.0, np.exp(logs - high))
+    mean = weights.mean(axis=0)
+    relative = weights.var(axis=0, ddof=1) / count / mean**2
+    # The logarithm of an average is low by half its relative variance.
+    return high + np.log(mean) + 0.5 * relative, relative
 
 
 def log_likelihood(
@@ -84,14 +94,3 @@ def log_likelihood(
     """Sum of the rows' log-likelihoods, with its Monte-Carlo standard error."""
     values, variance = row_log_likelihoods(Y, holes, mean, covariance, seed, n_jobs)
     return LogLikelihood(float(values.sum()), float(np.sqrt(variance.sum())))
-
-
-def _richtmyer(count: int, d: int) -> Floats:
-    """Points k·√p mod 1 with the d first primes: evenly spread, in any number of dimensions."""
-    primes: list[int] = []
-    candidate = 2
-    while len(primes) < d:
-        if all(candidate % p for p in primes if p * p <= candidate):
-            primes.append(candidate)
-        candidate += 1
-    return np.ascontiguousarray(np.outer(np.arange(1, count + 1), np.sqrt(primes)) % 1.0)

@@ -1,9 +1,9 @@
 """Means of hidden cells in original units, and by piece of their sets.
 
-What a sweep reports of a cell is its mean on the scale of the model. For columns on curved scales, and
-for sets of several pieces, that is not enough. After each sweep a cell has, given the rest of its row, a
-normal distribution restricted to its set, under which the mean of any function is a sum over
-nodes; averaged over sweeps it has much less noise than an average of draws (Rao-Blackwell).
+The conditional mean of a cell is on the scale of the model. For columns on curved scales, and for sets
+of several pieces, that is not enough. Given the rest of a drawn row a cell has a normal distribution
+restricted to its set, under which the mean of any function is a sum over nodes; averaged over
+draws of the row it has much less noise than an average of drawn values (Rao-Blackwell).
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from numpy.typing import NDArray
 from halfseen.data.transforms import Identity, Transform
 from halfseen.kernels.quadrature import NODES_48
 from halfseen.kernels.restricted import restricted_nodes
-from halfseen.solvers.full_information.completion import Block
+from halfseen.missingness.holes import SEEN, Holes
 from halfseen.solvers.full_information.problem import Problem
 
 Floats = NDArray[np.float64]
 
 
 class PieceMeans:
-    """Averages over sweeps for the hidden cells of one column in a block of rows.
+    """Averages over draws for the hidden cells of one column in a block of rows.
 
     Parameters
     ----------
-    block : Block
+    holes : Holes
+        Of the block.
     column : int
     problem : Problem
         For its units.
@@ -35,20 +36,19 @@ class PieceMeans:
         From the units of the table to the scale of the model.
     """
 
-    def __init__(self, block: Block, column: int, problem: Problem, transform: Transform) -> None:
-        cells = block.cells
-        chosen = slice(cells.start[column], cells.start[column + 1])
-        sets = cells.set[chosen]
-        sizes = np.diff(cells.piece)[sets]
+    def __init__(self, holes: Holes, column: int, problem: Problem, transform: Transform) -> None:
+        hidden = np.flatnonzero(holes.index[:, column] != SEEN)
+        sets, table = holes.index[hidden, column], holes.sets
+        sizes = np.diff(table.start)[sets]
         known = sizes > 0
         self.column, self.transform = column, transform
-        self.rows = cells.row[chosen][known].astype(np.intp)
-        sizes, first = sizes[known], cells.piece[:-1][sets][known]
+        self.rows = hidden[known]
+        sizes, first = sizes[known], table.start[:-1][sets][known]
         # One entry for each piece of each cell.
         self.owner = np.repeat(np.arange(self.rows.size), sizes)
         place = np.arange(self.owner.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         piece = np.repeat(first, sizes) + place
-        self.lower, self.upper = cells.lower[piece], cells.upper[piece]
+        self.lower, self.upper = table.lower[piece], table.upper[piece]
         self.centre, self.scale = problem.centre[column], problem.scale[column]
         if transform.kink is not None:
             self._split((transform.kink - self.centre) / self.scale)
@@ -74,7 +74,7 @@ class PieceMeans:
         self.owner = np.append(self.owner, self.owner[across])
 
     def add(self, Z: Floats, R: Floats, mean: Floats, P: Floats) -> None:
-        """Add one sweep, after which rows less their mean are ``Z`` and ``R = Z P``."""
+        """Add a draw of all rows, which less their mean are ``Z``, with ``R = Z P``."""
         j = self.column
         m = mean[j] + Z[self.rows, j] - R[self.rows, j] / P[j, j]
         restricted_nodes(

@@ -1,4 +1,6 @@
-"""First values of hidden cells lie in their holes, or the row that has none is named."""
+"""Rows that can be what a rule says of them pass; one that cannot is named."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -7,9 +9,8 @@ from scipy.special import expit
 import halfseen as hs
 from halfseen.errors import ContradictionError
 from halfseen.missingness.holes import SEEN, Holes, Inequalities, Scan, whole_line
-from halfseen.missingness.resolve import SetTable
-from halfseen.solvers.full_information.filling import cell_bounds, fill
-from tests import naive
+from halfseen.missingness.resolve import SetTable, one_interval_each
+from halfseen.solvers.full_information.feasible import cell_bounds, check_feasible
 
 N, D, NAMES = 300, 4, ("height", "weight", "age", "dose")
 SCAN = Scan(np.zeros(D), np.ones(D), np.full(D, 40.0))
@@ -59,83 +60,23 @@ def _hide(rule, seed=3):
     return np.where(rule.seen(Y, seed), Y, np.nan)
 
 
-def _filled(X, holes, seed=0, chain=0, mean=None, n_jobs=None):
-    Y = X.copy()
-    fill(Y, holes, np.zeros(D) if mean is None else mean, np.ones(D), seed, NAMES, chain, n_jobs)
-    return Y
-
-
-@pytest.mark.parametrize("chain", [0, 1])
-def test_filled_rows_lie_in_their_holes(rule, chain):
+def test_rows_that_a_rule_hid_are_feasible(rule):
     X = _hide(rule)
-    holes = rule.holes(X, SCAN)
-    Y = _filled(X, holes, chain=chain)
-    np.testing.assert_array_equal(Y[~np.isnan(X)], X[~np.isnan(X)])
-    assert np.isfinite(Y).all()
-    assert naive.outside_holes(holes, Y).max() < 1e-14
+    check_feasible(X, rule.holes(X, SCAN), NAMES)
 
 
-@pytest.mark.parametrize("chain", [0, 1])
-def test_a_start_that_is_far_off_is_no_obstacle(rule, chain):
-    # Hidden cells are drawn around a mean that is ten standard deviations away.
-    X = _hide(rule, 4)
-    holes = rule.holes(X, SCAN)
-    Y = _filled(X, holes, chain=chain, mean=np.array([10.0, -10.0, 10.0, -10.0]))
-    assert naive.outside_holes(holes, Y).max() < 1e-13
-
-
-def test_cells_missing_at_random_are_filled_too(rule):
+def test_rows_with_cells_missing_at_random_are_feasible(rule):
     X = _hide(rule)
     mask = np.random.default_rng(6).random(X.shape) < 0.3
     X[mask] = np.nan
-    holes = rule.holes(X, SCAN).with_missing_at_random(mask)
-    Y = _filled(X, holes)
-    assert np.isfinite(Y).all()
-    assert naive.outside_holes(holes, Y).max() < 1e-14
+    check_feasible(X, rule.holes(X, SCAN).with_missing_at_random(mask), NAMES)
 
 
-def test_intervals_of_a_table_are_filled():
-    rng = np.random.default_rng(7)
-    Y = rng.normal(size=(N, D))
-    lower, upper = Y - rng.exponential(size=Y.shape), Y + rng.exponential(size=Y.shape)
-    lower[rng.random(Y.shape) < 0.2] = -np.inf
-    upper[rng.random(Y.shape) < 0.2] = np.inf
-    seen = rng.random(Y.shape) < 0.3
-    lower[seen] = upper[seen] = Y[seen]
-    # Intervals 40 standard deviations away, and of a billionth.
-    lower[0], upper[0] = [40.0, -41.0, 0.5, 39.0], [np.inf, -40.0, 0.5 + 1e-9, 39.0 + 1e-6]
-    data = hs.IntervalData(lower, upper)
-    filled = _filled(data.values, data.holes())
-    assert naive.outside_holes(data.holes(), filled).max() < 1e-14
-    np.testing.assert_array_equal(filled[1:][seen[1:]], Y[1:][seen[1:]])
-
-
-def test_chains_start_at_different_ends():
-    rule = hs.SelfCensoring(hs.between(-1.0, 1.0))
-    X = _hide(rule)
-    hidden = np.isnan(X)
-    low, high = (_filled(X, rule.holes(X, SCAN), chain=k) for k in (0, 1))
-    assert (low[hidden] < -1.0).all()
-    assert (high[hidden] > 1.0).all()
-
-
-def test_without_inequalities_cells_have_their_own_distribution():
-    # The mean of a standard normal below 0 is −√(2/π), its variance 1 − 2/π; 5 standard errors.
-    rule = hs.DetectionLimits(lower=0.0)
-    X = np.full((5000, D), np.nan)
-    Y = X.copy()
-    fill(Y, rule.holes(X, SCAN), np.zeros(D), np.ones(D), 0, NAMES)
-    error = np.sqrt((1.0 - 2.0 / np.pi) / Y.size)
-    assert Y.mean() == pytest.approx(-np.sqrt(2.0 / np.pi), abs=5.0 * error)
-
-
-def test_the_seed_says_everything(rule):
-    X = _hide(rule)
-    holes = rule.holes(X, SCAN)
-    one = _filled(X, holes, n_jobs=1)
-    np.testing.assert_array_equal(one, _filled(X, holes, n_jobs=2))
-    hidden = np.isnan(X)
-    assert (_filled(X, holes, seed=1)[hidden] != one[hidden]).any()
+def test_rows_far_from_what_is_usual_are_feasible(rule):
+    # Ten standard deviations away on alternate sides.
+    Y = np.random.default_rng(4).normal([10.0, -10.0, 10.0, -10.0], 1.0, (N, D))
+    X = np.where(rule.seen(Y, 4), Y, np.nan)
+    check_feasible(X, rule.holes(X, SCAN), NAMES)
 
 
 def _threshold_holes(V, b, sign, hidden):
@@ -152,29 +93,11 @@ def test_narrow_regions_are_found_by_a_linear_programme():
     hidden = np.array([[True, True, True, False]] * 2)
     V = [[1.0, 1.0, 1.0, 0.0], [1.0, 1.0, 1.0, 0.0], [1.0, -1.0, 0.01, 0.0], [1.0, -1.0, -0.01, 0]]
     sign = [[1, -1, 0, 0], [0, 0, 1, -1]]
-    holes = _threshold_holes(V, [2.0, 1.999, 0.0, 0.0], sign, hidden)
-    Y = _filled(np.array([[np.nan, np.nan, np.nan, 0.3]] * 2), holes)
-    slack = holes.inequalities.slack(Y)
-    assert (slack[0, :2] > 0.0).all()
-    assert (slack[1, 2:] > 0.0).all()
-    assert (Y[:, 3] == 0.3).all()
-
-
-def test_rows_in_long_wedges_are_filled_near_the_mean():
-    # A large ball fits into this wedge only hundreds of standard deviations out.
-    hidden = np.array([[True, True, True, False]])
-    V = [
-        [0.90013, -0.23490, 0.36686, 0.0],
-        [-0.89096, 0.40695, -0.20143, 0.0],
-        [-0.03262, -0.73303, 0.67941, 0.0],
-        [-0.88246, 0.11107, -0.45709, 0.0],
-    ]
-    b = [0.55925, 0.13416, 0.70436, -0.63813]
-    holes = _threshold_holes(V, b, [[1, 1, 1, 1]], hidden)
-    Y = _filled(np.array([[np.nan, np.nan, np.nan, 0.3]]), holes)
-    assert (holes.inequalities.slack(Y) > 0.0).all()
-    # Three standard normals are seldom further than 4.5 out, nor is the wedge from them.
-    assert np.linalg.norm(Y[0, :3]) < 4.5 + 4.5 + 1.0
+    X = np.array([[np.nan, np.nan, np.nan, 0.3]] * 2)
+    check_feasible(X, _threshold_holes(V, [2.0, 1.999, 0.0, 0.0], sign, hidden), NAMES)
+    # The slab turned inside out.
+    with pytest.raises(ContradictionError, match="row 0"):
+        check_feasible(X, _threshold_holes(V, [2.0, 2.001, 0.0, 0.0], sign, hidden), NAMES)
 
 
 @pytest.mark.parametrize("row", [0, 41])
@@ -188,7 +111,9 @@ def test_a_row_without_room_is_named(row):
     holes = _threshold_holes([[1.0, 1, 0, 0], [1.0, 1, 0, 0]], [-1.0, 1.0], sign, hidden)
     X = np.where(hidden, np.nan, 0.5)
     with pytest.raises(ContradictionError, match=rf"row {row} contradicts.*\(height, weight\)"):
-        _filled(X, holes)
+        check_feasible(X, holes, NAMES)
+    with pytest.raises(ContradictionError, match=f"row {row + 1000} contradicts"):
+        check_feasible(X, holes, NAMES, 1000)
 
 
 def test_a_threshold_that_contradicts_a_row_is_named():
@@ -202,12 +127,24 @@ def test_a_threshold_that_contradicts_a_row_is_named():
     X[17, 1:3] = np.nan
     rule.check(X, NAMES)
     with pytest.raises(ContradictionError, match="row 17 contradicts the thresholds"):
-        _filled(X, rule.holes(X, SCAN))
+        check_feasible(X, rule.holes(X, SCAN), NAMES)
     # Unless one of them is missing for another reason.
     mask = np.zeros(X.shape, dtype=bool)
     mask[17, 2] = True
-    holes = rule.holes(X, SCAN).with_missing_at_random(mask)
-    assert naive.outside_holes(holes, _filled(X, holes)).max() == 0.0
+    check_feasible(X, rule.holes(X, SCAN).with_missing_at_random(mask), NAMES)
+
+
+def test_a_set_that_contradicts_an_inequality_is_named():
+    # y₀ + y₁ >= 1 with both below 0.4.
+    holes = _threshold_holes(
+        [[1.0, 1.0, 0, 0]], [1.0], [[-1]], np.array([[True, True, False, False]])
+    )
+    below = one_interval_each(np.full(D, -np.inf), np.full(D, 0.4))
+    narrow = replace(holes, sets=below)
+    X = np.array([[np.nan, np.nan, 0.0, 0.0]])
+    check_feasible(X, holes, NAMES)
+    with pytest.raises(ContradictionError, match="row 0 contradicts"):
+        check_feasible(X, narrow, NAMES)
 
 
 def test_bounds_of_cells():

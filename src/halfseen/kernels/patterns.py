@@ -1,0 +1,236 @@
+"""What a block of rows says of complete rows: expected moments, log-likelihoods, draws.
+
+Rows are grouped by which of their cells are missing at random (their pattern). Those cells are never
+drawn: the other columns, U, have the covariance Σ_UU, whose inverse is Q = P_UU − P_UM P_MM⁻¹ P_MU, and
+what is missing, M, is normal given them, with mean B z_U, B = −P_MM⁻¹ P_MU, and covariance P_MM⁻¹. Of U
+some cells are seen and the rest, confined ones, have the law of ``kernels.confined``.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from halfseen.kernels.confined import HALF_LOG_TWO_PI, expectation, fill_paths, invert
+
+
+class Grouped(NamedTuple):
+    """Rows of a block by pattern.
+
+    ``rows[start[g] : start[g + 1]]`` are the rows of group g; ``missing[g]`` says which of their columns
+    are missing at random. ``sets`` has the set of each cell, -1 where it is seen, and ``sign`` the signs
+    of the inequalities of each row.
+    """
+
+    start: np.ndarray
+    rows: np.ndarray
+    missing: np.ndarray
+    sets: np.ndarray
+    sign: np.ndarray
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def split(P, missing):
+    """Return U, M, Q, B, P_MM⁻¹ and log|P_MM| of a pattern."""
+    M, U = np.flatnonzero(missing), np.flatnonzero(~missing)
+    d, k = len(P), M.size
+    if k == 0:
+        return U, M, P, np.empty((0, d)), np.empty((0, 0)), 0.0
+    inner, spread, across = np.empty((k, k)), np.empty((k, k)), np.empty((k, d - k))
+    for a in range(k):
+        for b in range(k):
+            inner[a, b] = P[M[a], M[b]]
+        for b in range(d - k):
+            across[a, b] = P[M[a], U[b]]
+    log_det = invert(inner, spread)
+    B = -np.dot(spread, across)
+    Q = np.dot(np.ascontiguousarray(across.T), B)
+    for a in range(d - k):
+        for b in range(a + 1):
+            Q[a, b] = Q[b, a] = P[U[a], U[b]] + 0.5 * (Q[a, b] + Q[b, a])
+    return U, M, Q, B, spread, log_det
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _bounds(r, y, C, U, grouped, confines):
+    # The inequalities A y_C <= c of a row in which its confined cells take part.
+    sign, V = grouped.sign[r], confines.V
+    used = np.zeros(confines.b.size, dtype=np.bool_)
+    count = 0
+    for i in range(confines.b.size):
+        if sign[i] != 0:
+            for a in C:
+                used[i] = used[i] or V[U[a], i] != 0.0
+            count += used[i]
+    A, c = np.empty((count, C.size)), np.empty(count)
+    k = 0
+    for i in range(confines.b.size):
+        if used[i]:
+            c[k] = sign[i] * confines.b[i]
+            for j in range(U.size):
+                if grouped.sets[r, U[j]] < 0:
+                    c[k] -= sign[i] * V[U[j], i] * y[U[j]]
+            for a in range(C.size):
+                A[k, a] = sign[i] * V[U[C[a]], i]
+            k += 1
+    return A, c
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def confined_law(r, y, pull, mean, U, Q, grouped, confines):
+    """Return the confined cells of a row (counted in U), m, S, log|Q_CC|, sets, and A y_C <= c.
+
+    ``pull`` is Q z with z the centred row, 0 where it is hidden.
+    """
+    count = 0
+    for j in range(U.size):
+        count += grouped.sets[r, U[j]] >= 0
+    C, sets = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
+    k = 0
+    for j in range(U.size):
+        if grouped.sets[r, U[j]] >= 0:
+            C[k], sets[k] = j, grouped.sets[r, U[j]]
+            k += 1
+    K, S, m = np.empty((count, count)), np.empty((count, count)), np.empty(count)
+    for a in range(count):
+        for b in range(count):
+            K[a, b] = Q[C[a], C[b]]
+    log_det = invert(K, S)
+    for a in range(count):
+        total = 0.0
+        for b in range(count):
+            total -= S[a, b] * pull[C[b]]
+        m[a] = mean[U[C[a]]] + total
+    A, c = _bounds(r, y, C, U, grouped, confines)
+    return C, m, S, log_det, sets, A, c
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def centred_rows(Y, rows, mean, U, index):
+    """Rows less their mean, in the columns U; 0 where they are hidden."""
+    Z = np.zeros((rows.size, U.size))
+    for i in range(rows.size):
+        for j in range(U.size):
+            if index[rows[i], U[j]] < 0:
+                Z[i, j] = Y[rows[i], U[j]] - mean[U[j]]
+    return Z
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _expect_group(Y, rows, mean, U, Q, log_det, grouped, confines, points, shifts, V, out):
+    # Expected rows of a group, in the columns U; V gathers their covariances.
+    Z = centred_rows(Y, rows, mean, U, grouped.sets)
+    R = np.dot(Z, Q)
+    for i in range(rows.size):
+        r = rows[i]
+        square = 0.0
+        for j in range(U.size):
+            square += Z[i, j] * R[i, j]
+        C, m, S, log_k, sets, A, c = confined_law(r, Y[r], R[i], mean, U, Q, grouped, confines)
+        h, mass = C.size, 0.0
+        if h > 0:
+            first, second = np.empty(h), np.empty((h, h))
+            mass = expectation(m, S, sets, A, c, confines, points, shifts[r], first, second)
+            for a in range(h):
+                offset = m[a] - mean[U[C[a]]]
+                # What the seen cells say of the confined ones: z_S' Q z_S − (Q z)_C' S (Q z)_C.
+                square += offset * R[i, C[a]]
+                Z[i, C[a]] = offset + first[a]
+                for b in range(h):
+                    V[C[a], C[b]] += second[a, b]
+        out[r] = mass - 0.5 * (square + log_det + log_k) - (U.size - h) * HALF_LOG_TWO_PI
+    return Z
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def expect_block(Y, mean, P, log_det, grouped, confines, points, shifts, first, second, out):
+    """Add expected moments of complete rows about ``mean``; fill ``out`` with log-likelihoods.
+
+    ``log_det`` is log|Σ|; ``points`` are those of the lattice, ``shifts`` those of each row.
+    """
+    for g in range(grouped.start.size - 1):
+        rows = grouped.rows[grouped.start[g] : grouped.start[g + 1]]
+        U, M, Q, B, spread, log_m = split(P, grouped.missing[g])
+        T = np.zeros((U.size, U.size))
+        E = _expect_group(
+            Y, rows, mean, U, Q, log_det + log_m, grouped, confines, points, shifts, T, out
+        )
+        T += np.dot(E.T, E)
+        total = np.zeros(U.size)
+        for i in range(rows.size):
+            total += E[i]
+        for a in range(U.size):
+            first[U[a]] += total[a]
+            for b in range(U.size):
+                second[U[a], U[b]] += T[a, b]
+        if M.size == 0:
+            continue
+        BT = np.dot(B, T)
+        BTB, filled = np.dot(BT, B.T), np.dot(B, total)
+        for a in range(M.size):
+            first[M[a]] += filled[a]
+            for b in range(U.size):
+                second[M[a], U[b]] += BT[a, b]
+                second[U[b], M[a]] += BT[a, b]
+            for b in range(M.size):
+                second[M[a], M[b]] += BTB[a, b] + rows.size * spread[a, b]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def mean_block(Y, mean, P, grouped, confines, points, shifts, E):
+    """Fill ``E`` with the expected rows of a block, less their mean."""
+    for g in range(grouped.start.size - 1):
+        rows = grouped.rows[grouped.start[g] : grouped.start[g + 1]]
+        U, M, Q, B, _, _ = split(P, grouped.missing[g])
+        T, out = np.empty((U.size, U.size)), np.empty(len(Y))
+        Z = _expect_group(Y, rows, mean, U, Q, 0.0, grouped, confines, points, shifts, T, out)
+        _complete(E, rows, Z, U, M, np.dot(Z, B.T))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _complete(E, rows, Z, U, M, rest):
+    for i in range(rows.size):
+        for a in range(U.size):
+            E[rows[i], U[a]] = Z[i, a]
+        for a in range(M.size):
+            E[rows[i], M[a]] = rest[i, a]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def draw_block(Y, mean, P, grouped, confines, points, shifts, uniforms, normals, drawn):
+    """Fill ``drawn`` with independent draws of complete rows, less their mean: (draws, rows, d).
+
+    Of the paths of a row as many as are wanted are taken, by their weights (``uniforms``: one for each
+    row); cells that are missing at random follow (``normals``: of the shape of ``drawn``).
+    """
+    count = len(drawn)
+    for g in range(grouped.start.size - 1):
+        rows = grouped.rows[grouped.start[g] : grouped.start[g + 1]]
+        U, M, Q, B, spread, _ = split(P, grouped.missing[g])
+        Z = centred_rows(Y, rows, mean, U, grouped.sets)
+        R = np.dot(Z, Q)
+        root = np.linalg.cholesky(spread) if M.size else spread
+        for i in range(rows.size):
+            r = rows[i]
+            C, m, S, _, sets, A, c = confined_law(r, Y[r], R[i], mean, U, Q, grouped, confines)
+            X, weights = np.zeros((len(points), C.size)), np.ones(len(points))
+            if C.size > 0:
+                fill_paths(m, S, sets, A, c, confines, points, shifts[r], X, weights)
+            reached, q = weights[0], 0
+            total = weights.sum()
+            for k in range(count):
+                # Systematic resampling: evenly spaced places in the cumulated weights.
+                while reached < total * (k + uniforms[r]) / count and q < len(points) - 1:
+                    q += 1
+                    reached += weights[q]
+                for a in range(C.size):
+                    Z[i, C[a]] = m[a] - mean[U[C[a]]] + X[q, a]
+                for a in range(U.size):
+                    drawn[k, r, U[a]] = Z[i, a]
+                for a in range(M.size):
+                    value = 0.0
+                    for b in range(U.size):
+                        value += B[a, b] * Z[i, b]
+                    for b in range(a + 1):
+                        value += root[a, b] * normals[k, r, M[b]]
+                    drawn[k, r, M[a]] = value

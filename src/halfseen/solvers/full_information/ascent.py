@@ -1,0 +1,540 @@
+"""Climbing to the top of the likelihood: quasi-Newton steps on expected moments.
+
+Expected moments of complete rows give the score (Fisher's identity), and the rows' log-likelihoods come
+with them. Sampled cells are driven by the same points at every step, so that both are functions of the
+parameters alone, and smooth ones where cells lie in intervals. So this is plain optimisation, and a
+step that lowers the likelihood is taken back.
+
+*Climbing*: few points a row; the curvature of complete rows, corrected by what steps show, which makes
+the first step one of expectation maximisation. *Polishing*: more points, and the information itself
+where it can be had. *Averaging*: at the top, the score is asked for again with other shifts of the
+points. The scatter of the answers is the Monte-Carlo error, and their average takes most of it out.
+
+Where the estimate is pulled towards something there is no likelihood to climb, and expectation
+maximisation is repeated until it stands still (*settling*).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from halfseen.seeds import Purpose
+from halfseen.solvers.full_information.charts import Chart, Curvature
+from halfseen.solvers.full_information.expectation import Moments, Sampling
+from halfseen.solvers.full_information.information import (
+    LARGEST_STEP_SHARE,
+    Information,
+    can_inform,
+    information,
+)
+from halfseen.solvers.full_information.m_step import (
+    Free,
+    MStep,
+    count_held,
+    singular,
+    with_floor,
+)
+from halfseen.solvers.full_information.rows import Rows
+
+Floats = NDArray[np.float64]
+
+# Points for each row that is sampled, at first: between these, as many as keep the number of draws of a
+# step below that. Later as many more, up to the last, as it takes for three averages to have so small a
+# share of the noise that is allowed; no more than so many times as many.
+FIRST_POINTS, FIRST_DRAWS, MOST_POINTS = (16, 64), 2**18, 512
+SHARE_OF_NOISE, MOST_TIMES = 1.0, 4
+# Gain in log-likelihood, in all, that may be left to be had. At the end of the climb, where more points
+# are then taken: so much, or so much for each parameter (the truth is half a unit for each below it).
+CLIMBED, CLIMBED_EACH = 0.5, 0.01
+# At the end of the polish, where nothing is sampled, and where it is: averages do the rest there, and a
+# score from few points promises as much at the top. And what may be left by sampling in the end.
+POLISHED, POLISHED_SAMPLED, NEAR_THE_TOP = 1e-11, 0.02, 0.25
+# With more parameters than these, that for so many of them each: draws grow with what is left divided by
+# the number of parameters, and the truth is as many thousand times further below the top.
+MANY_PARAMETERS = 1000
+# Shifts of the points on the way up.
+CLIMBING_SEED = 0
+# Averages at the top: at least and at most so many.
+FEWEST_AVERAGED, MOST_AVERAGED = 3, 64
+# A step that promises less is taken unasked.
+SMALL_STEP = 0.05
+# Steps whose curvature is remembered.
+MEMORY = 20
+# A step is taken if it brings this share of what the slope promises (Armijo). Log-likelihoods are
+# compared to so many of their digits, and so much of a unit.
+PROMISED, ROUNDING, TINY = 1e-4, 1e-13, 1e-5
+# Shorter steps that are tried before one of expectation maximisation.
+MOST_SHORTER = 5
+# One step changes no variance, in any direction, by more than this factor. Where all steps since the
+# origin of the coordinates have changed one by so much, complete rows say quite other things about it
+# than there, and the place becomes the origin of new ones (on the edge of the domain after every step).
+LARGEST_CHANGE, MOST_HALVINGS, MOST_STRETCHED = 4.0, 40, 16.0
+# A climb that gained less than this in so many steps, whatever they promised, is at an end: there is no
+# top where the likelihood grows to a singular covariance, only an edge.
+STALLED, STALLED_STEPS = 0.01, 8
+# Steps of expectation maximisation while settling that change nothing: the gain that they would have in
+# a likelihood.
+SETTLED = 0.01
+# A change that is not below this share of what it was some steps ago does not fall.
+FALLING = 0.9
+
+
+@dataclass
+class State:
+    """Where the climb is, and what the next step needs.
+
+    Attributes
+    ----------
+    mean, covariance : arrays
+    phase : {"climbing", "polishing", "averaging", "settling", "ended"}
+    value : float
+        The log-likelihood there, as the points of the phase have it.
+    moments : Moments or None
+        Expected moments there.
+    origin : pair of arrays
+        Of the chart.
+    score, direction : arrays
+        The score, and the step that is tried, in coordinates of the chart.
+    length : float
+        The share of the step that is tried next; 0 for one of expectation maximisation.
+    tries : int
+        Steps that were taken back since the last that was not.
+    pairs : list of pairs of arrays
+    information : Information or None
+    scores : list of arrays
+        Of independent shifts, while averaging.
+    gain, ratio : float
+        What may be left to be gained in log-likelihood, and the largest Monte-Carlo error as a share of
+        a standard error.
+    stuck : bool
+        Whether the phase ended because no step led up.
+    climbed : list of float
+        What the last steps gained.
+    noise : float
+        What a score from the points of the phase promises at the top; 0 until it is asked for.
+    points : int
+        For each row that is sampled.
+    """
+
+    mean: Floats
+    covariance: Floats
+    phase: str = "climbing"
+    value: float = -np.inf
+    moments: Moments | None = None
+    origin: tuple[Floats, Floats] | None = None
+    score: Floats = field(default_factory=lambda: np.empty(0))
+    direction: Floats = field(default_factory=lambda: np.empty(0))
+    length: float = 1.0
+    tries: int = 0
+    pairs: list[tuple[Floats, Floats]] = field(default_factory=list)
+    information: Information | None = None
+    scores: list[Floats] = field(default_factory=list)
+    gain: float = np.inf
+    ratio: float = np.inf
+    stuck: bool = False
+    climbed: list[float] = field(default_factory=list)
+    noise: float = 0.0
+    points: int = 1
+
+
+class Ascent:
+    """``init``, ``step`` and ``done`` for the shared loop.
+
+    Parameters
+    ----------
+    rows : Rows
+    m_step : MStep
+    mean, covariance : arrays
+        Where to start.
+    accuracy : float
+        Monte-Carlo error to be reached, as a share of the statistical standard error.
+    steps : int
+        Most steps.
+    with_information : bool
+        Whether to find the information; else the curvature that steps show stands for it.
+    seed : int
+        Of the shifts of the averages.
+    climb_only : bool
+        Whether to end with the climb.
+    """
+
+    name = "full"
+
+    def __init__(
+        self,
+        rows: Rows,
+        m_step: MStep,
+        mean: Floats,
+        covariance: Floats,
+        accuracy: float,
+        steps: int,
+        with_information: bool,
+        seed: int = 0,
+        climb_only: bool = False,
+    ) -> None:
+        self.rows, self.m_step, self.accuracy, self.steps = rows, m_step, accuracy, steps
+        self.seed, self.climb_only = seed, climb_only
+        self.mean, self.covariance = mean, covariance
+        self.n, d = rows.overview.shape
+        self.count = m_step.count(d)
+        self.with_information = with_information and can_inform(m_step, d)
+        self.sampled = rows.overview.sampled
+        self.nothing_hidden = not rows.overview.hidden.any()
+        self.allowed = NEAR_THE_TOP * max(1.0, self.count / MANY_PARAMETERS)
+        # Those of which every value is seen have their own moments, in closed form.
+        whole = np.flatnonzero(rows.overview.hidden == 0)
+        closed = isinstance(m_step.structure, Free) and m_step.mean is None
+        self.closed = whole if closed and whole.size < d else whole[:0]
+
+    def init(self) -> State:
+        """Start where told."""
+        phase = "settling" if self.m_step.structure.regularised else "climbing"
+        points = int(np.clip(FIRST_DRAWS // max(1, self.sampled), *FIRST_POINTS))
+        return State(self.mean, self.covariance, phase, points=points)
+
+    def step(self, state: State) -> tuple[State, dict[str, Any]]:
+        """Ask the rows once, and move the parameters."""
+        if self.nothing_hidden:
+            self._solve(state)
+        elif state.phase == "settling":
+            self._settle(state)
+        elif state.phase == "averaging":
+            self._average(state)
+        elif state.moments is None:
+            # The first question, and the first with other points.
+            self._arrive(state, *self._ask(state, state.mean, state.covariance))
+        else:
+            self._try(state)
+        return state, {
+            "mean": state.mean.copy(),
+            "value": state.value,
+            "gain": state.gain,
+            "ratio": state.ratio,
+            "phase": state.phase,
+        }
+
+    def done(self, state: State) -> bool:
+        """Whether the top is reached."""
+        return state.phase == "ended"
+
+    def _more_points(self, state: State) -> int:
+        """Points for each row that is sampled, from the noise of a score with those at hand."""
+        self._listen(state)
+        # An error of so many standard errors in every parameter costs half its square for each.
+        allowed = min(self.allowed, 0.5 * self.count * self.accuracy**2)
+        wanted = state.noise / (SHARE_OF_NOISE * FEWEST_AVERAGED * allowed)
+        more = min(MOST_TIMES * state.points, max(MOST_POINTS, state.points))
+        return int(np.clip(state.points * wanted, state.points, more))
+
+    def chart(self, state: State) -> Chart:
+        """Return the coordinates of the state."""
+        assert state.origin is not None
+        return Chart(self.m_step, *state.origin, self.n)
+
+    def curvature(self, state: State) -> Curvature:
+        """Return what is known of the inverse of the information, in coordinates of the state."""
+        if state.information is not None:
+            return Curvature(state.information.inverse(LARGEST_STEP_SHARE), state.pairs)
+        complete = self.chart(state).complete
+        first = 1.0 / complete if complete.ndim == 1 else np.linalg.inv(complete)
+        return Curvature(np.asarray(first, dtype=np.float64), state.pairs)
+
+    def _ask(
+        self, state: State, mean: Floats, covariance: Floats, replicate: int = 0
+    ) -> tuple[Moments, float]:
+        # The way up is the same for every seed, and so is the top that is found where there are
+        # several, or none. A seed is for the averages, which say what the points are worth.
+        seed = self.seed if state.phase == "averaging" else CLIMBING_SEED
+        sampling = Sampling(state.points, seed, replicate, Purpose.FULL)
+        return self.rows.expect(mean, covariance, sampling)
+
+    def _arrive(self, state: State, moments: Moments, value: float) -> None:
+        """Take note of what the rows say at the state's parameters; decide where to go from there."""
+        state.moments, state.value = moments, value
+        if state.origin is None:
+            state.origin = state.mean, state.covariance
+        elif self._is_far(state):
+            if state.information is not None:
+                self._climb_again(state)
+            before, state.origin = self.chart(state), (state.mean, state.covariance)
+            state.pairs = [before.carried(pair, self.chart(state)) for pair in state.pairs]
+        state.score = self._score(state, moments, state.mean, state.covariance)
+        self._aim(state)
+
+    def _climb_again(self, state: State) -> None:
+        """Go back to climbing, as what is known of the curvature was found elsewhere."""
+        state.phase, state.information = "climbing", None
+        state.stuck, state.climbed, state.noise = False, [], 0.0
+
+    def _score(self, state: State, moments: Moments, mean: Floats, covariance: Floats) -> Floats:
+        """Return the score at some parameters, along the edge where they are on it."""
+        chart = self.chart(state)
+        score = chart.score(moments, mean, covariance)
+        return chart.along_edge(score, chart.beyond_edge(score, covariance))
+
+    def _is_far(self, state: State) -> bool:
+        """Whether coordinates are of another place: variances are quite others, or all but vanish."""
+        chart = self.chart(state)
+        if not chart.whitened or singular(state.covariance):
+            return chart.whitened
+        ratio = np.linalg.eigvalsh(chart.whiten(state.covariance))
+        return bool(ratio[0] * MOST_STRETCHED < 1.0 or ratio[-1] > MOST_STRETCHED)
+
+    def _aim(self, state: State) -> None:
+        """Choose the next step; end the phase if it promises little."""
+        curvature = self.curvature(state)
+        state.direction = curvature @ state.score
+        if not state.direction @ state.score > 0.0:
+            state.pairs.clear()
+            state.direction = self.curvature(state) @ state.score
+        state.gain = max(0.5 * float(state.direction @ state.score), 0.0)
+        state.length, state.tries = 1.0, 0
+        stalled = len(state.climbed) == STALLED_STEPS and sum(state.climbed) < STALLED
+        if stalled:
+            self._give_up(state)
+        if stalled or state.gain <= max(self._enough(state.phase), state.noise):
+            self._end_phase(state)
+
+    def _give_up(self, state: State) -> None:
+        """Believe what the last steps gained, whatever the slope promises."""
+        state.stuck, state.gain = True, max(sum(state.climbed), 0.0)
+
+    def _enough(self, phase: str) -> float:
+        """Return what may be left to be gained when a phase ends."""
+        if phase == "climbing" and not self.climb_only:
+            return max(CLIMBED, CLIMBED_EACH * self.count)
+        return POLISHED_SAMPLED / NEAR_THE_TOP * self.allowed if self.sampled else POLISHED
+
+    def _try(self, state: State) -> None:
+        """Try a step; take it if the likelihood grows, else try a shorter one."""
+        target, length = self._target(state)
+        moments, value = self._ask(state, *target)
+        promise = length * float(state.direction @ state.score)
+        least = PROMISED * promise - TINY - ROUNDING * abs(state.value)
+        if value - state.value >= least:
+            chart = self.chart(state)
+            before = chart.coordinates(state.mean, state.covariance), state.score
+            held = count_held(state.covariance)
+            state.mean, state.covariance = target
+            if count_held(state.covariance) == held:
+                score = self._score(state, moments, *target)
+                after = chart.coordinates(*target)
+                self._remember(state, after - before[0], before[1] - score)
+            else:
+                # Scores along another edge are not to be compared with those before.
+                state.pairs = []
+            state.climbed = [*state.climbed, value - state.value][-STALLED_STEPS:]
+            self._arrive(state, moments, value)
+            return
+        state.tries += 1
+        if self.sampled and not state.noise:
+            self._listen(state)
+        if state.length == 0.0 or state.gain <= state.noise:
+            # Expectation maximisation does not lead up either, or what is left is noise.
+            state.stuck = True
+            if singular(state.covariance):
+                self._give_up(state)
+            self._end_phase(state)
+        elif state.tries >= MOST_SHORTER:
+            state.length = 0.0
+        else:
+            # The top of the parabola through both values and the slope.
+            short = 0.5 * promise / max(promise - (value - state.value), 1e-300)
+            state.length = length * (float(np.clip(short, 0.1, 0.5)) if np.isfinite(value) else 0.1)
+
+    def _listen(self, state: State) -> None:
+        """Ask with other shifts: what two scores at one place promise apart is noise."""
+        assert state.moments is not None
+        chart, place = self.chart(state), (state.mean, state.covariance)
+        score = chart.score(state.moments, *place)
+        other = chart.score(self._ask(state, *place, 1)[0], *place)
+        apart = chart.along_edge(score - other, chart.beyond_edge(score, state.covariance))
+        state.noise = max(self.curvature(state).gain(apart), TINY)
+
+    def _target(self, state: State) -> tuple[tuple[Floats, Floats], float]:
+        """Return where the next step leads, and its length."""
+        if state.length == 0.0:
+            assert state.moments is not None
+            return self.m_step.solve(state.moments, self.n), 0.0
+        chart = self.chart(state)
+        here = chart.coordinates(state.mean, state.covariance)
+        root = np.linalg.cholesky(state.covariance)
+        length = state.length
+        for _ in range(MOST_HALVINGS):
+            mean, covariance = chart.moved(here + length * state.direction)
+            inner = np.linalg.solve(root, np.linalg.solve(root, covariance).T)
+            ratio = np.linalg.eigvalsh(0.5 * (inner + inner.T))
+            if LARGEST_CHANGE * ratio[0] > 1.0 and ratio[-1] < LARGEST_CHANGE:
+                return self._admitted(state, mean, covariance), length
+            length *= 0.5
+        # A direction that leads out of all covariances at once: one of expectation maximisation.
+        state.length = 0.0
+        return self._target(state)
+
+    def _admitted(self, state: State, mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
+        """Return parameters of the structure, near to these."""
+        if not self.m_step.structure.linear:
+            return self.m_step.admit(mean, covariance)
+        if self.closed.size and state.moments is not None:
+            mean, covariance = with_columns(mean, covariance, self.closed, state.moments)
+        return mean, with_floor(covariance) if self.m_step.structure.name != "known" else covariance
+
+    def _remember(self, state: State, step: Floats, fall: Floats) -> None:
+        """Remember the curvature along a step, where there is any."""
+        if step @ fall > 1e-10 * np.linalg.norm(step) * np.linalg.norm(fall):
+            state.pairs = [*state.pairs, (step, fall)][-MEMORY:]
+
+    def _end_phase(self, state: State) -> None:
+        if state.phase == "climbing" and self.climb_only:
+            state.phase = "ended"
+        elif state.phase == "climbing":
+            state.phase, state.stuck, state.climbed, state.noise = "polishing", False, [], 0.0
+            if self.with_information and not singular(state.covariance):
+                self._look_around(state)
+            points = self._more_points(state) if self.sampled else state.points
+            if points > state.points:
+                # The same place, with other points.
+                state.points, state.moments, state.noise = points, None, 0.0
+            else:
+                self._arrive(state, state.moments, state.value)  # type: ignore[arg-type]
+        else:
+            self._begin_average(state)
+
+    def _look_around(self, state: State) -> None:
+        """Find the information, and make a chart around the place where it is found."""
+        state.origin, state.pairs = (state.mean, state.covariance), []
+        state.information = information(self.rows, self.chart(state), CLIMBING_SEED)
+        assert state.moments is not None
+        state.score = self.chart(state).score(state.moments, state.mean, state.covariance)
+
+    def _begin_average(self, state: State) -> None:
+        if state.information is not None:
+            # It is known better than what steps showed.
+            state.pairs = []
+        state.scores = [state.score]
+        # On an edge there is no top, whose curvature could say how large errors are.
+        goes_on = self.sampled and state.score.size and not singular(state.covariance)
+        state.phase = "averaging" if goes_on else "ended"
+        if state.phase == "ended":
+            state.ratio = 0.0
+
+    def _average(self, state: State) -> None:
+        """Ask again with other shifts; end when little is left of the Monte-Carlo error."""
+        moments, _ = self._ask(state, state.mean, state.covariance, len(state.scores))
+        state.scores.append(self.chart(state).score(moments, state.mean, state.covariance))
+        count = len(state.scores)
+        if count < FEWEST_AVERAGED:
+            return
+        curvature = self.curvature(state)
+        scores = np.array(state.scores)
+        scatter = scores - scores.mean(axis=0)
+        noise = sum(curvature.gain(one) for one in scatter) / (count * (count - 1))
+        state.ratio = float(self._ratios(state, curvature, scatter).max(initial=0.0))
+        # What is left to go after the step that ends this, by the change of its noise alone.
+        state.gain = noise
+        if (noise <= self.allowed and state.ratio <= self.accuracy) or count >= MOST_AVERAGED:
+            state.score = scores.mean(axis=0)
+            self._finish(state, curvature)
+
+    def _finish(self, state: State, curvature: Curvature) -> None:
+        """Take the step that the averaged score asks for, unless it leads down.
+
+        Values are compared over the points of the climb: those are asked in every phase but that of
+        averaging.
+        """
+        state.direction, state.length, state.phase = curvature @ state.score, 1.0, "ended"
+        target, _ = self._target(state)
+        if curvature.gain(state.score) > SMALL_STEP:
+            moments, value = self._ask(state, *target)
+            if value < state.value - self.allowed:
+                return
+            state.moments, state.value = moments, value
+        state.mean, state.covariance = target
+
+    def errors(self, state: State) -> Floats:
+        """Monte-Carlo standard errors of (μ, Σ_ij for i >= j)."""
+        if not self.sampled:
+            return np.zeros(state.mean.size * (state.mean.size + 3) // 2)
+        if len(state.scores) < 2:
+            return np.full(state.mean.size * (state.mean.size + 3) // 2, np.inf)
+        curvature, scores = self.curvature(state), np.array(state.scores)
+        steps = np.array([curvature @ one for one in scores - scores.mean(axis=0)])
+        count = len(scores)
+        moved = self.chart(state).spread(steps)
+        return np.asarray(np.sqrt((moved * moved).sum(axis=0) / (count * (count - 1))))
+
+    def _ratios(self, state: State, curvature: Curvature, scatter: Floats) -> Floats:
+        """Monte-Carlo errors as shares of statistical ones."""
+        errors = self.errors(state)
+        scale = self.standard_errors(state)
+        return errors / np.where(scale > 0.0, scale, np.inf)
+
+    def standard_errors(self, state: State) -> Floats:
+        """Statistical standard errors: of the data where they are known, else of complete data."""
+        if state.information is not None:
+            return np.sqrt(state.information.variances())
+        return complete_errors(state.covariance, self.n)
+
+    def _solve(self, state: State) -> None:
+        """Take the closed form, where every value is seen."""
+        state.moments, state.value = self._ask(state, state.mean, state.covariance)
+        state.mean, state.covariance = self.m_step.solve(state.moments, self.n)
+        state.phase, state.gain, state.ratio = "ended", 0.0, 0.0
+
+    def _settle(self, state: State) -> None:
+        """Repeat expectation maximisation until it stands still."""
+        moments, value = self._ask(state, state.mean, state.covariance)
+        state.moments, state.value = moments, value
+        before = state.mean, state.covariance
+        state.mean, state.covariance = self.m_step.solve(moments, self.n)
+        state.origin = before
+        step = Chart(MStep(Free()), *before, self.n).coordinates(state.mean, state.covariance)
+        complete = Chart(MStep(Free()), *before, self.n).complete
+        gain = float(0.5 * (complete * step * step).sum())
+        # A step that is the share r of the one before has 1/(1 − r) of its length to go; gains go with
+        # the square.
+        share = min(np.sqrt(gain / state.gain), 0.999) if 0.0 < state.gain < np.inf else 0.5
+        state.gain = gain
+        state.climbed = [*state.climbed, gain][-STALLED_STEPS:]
+        # What does not fall any more is noise of the rule that pulls.
+        level = len(state.climbed) == STALLED_STEPS and gain > FALLING * state.climbed[0]
+        left = gain / (1.0 - share) ** 2
+        if left <= SETTLED or level:
+            state.phase, state.ratio, state.gain = "ended", 0.0, left
+
+
+def with_columns(
+    mean: Floats, covariance: Floats, columns: NDArray[np.intp], moments: Moments
+) -> tuple[Floats, Floats]:
+    """Give some columns, of which every value is seen, the moments of their values.
+
+    The regression of the others on them stays as it is: the likelihood is the product of that of these
+    columns, whose top is there, and that of the others given them.
+    """
+    rest = np.setdiff1d(np.arange(mean.size), columns)
+    own = moments.about(moments.first)[np.ix_(columns, columns)]
+    across = covariance[np.ix_(rest, columns)]
+    slopes = np.linalg.solve(covariance[np.ix_(columns, columns)], across.T).T
+    left = covariance[np.ix_(rest, rest)] - slopes @ across.T
+    out_mean, out = mean.copy(), covariance.copy()
+    out_mean[columns] = moments.first[columns]
+    out_mean[rest] += slopes @ (moments.first[columns] - mean[columns])
+    out[np.ix_(columns, columns)] = own
+    out[np.ix_(rest, columns)] = slopes @ own
+    out[np.ix_(columns, rest)] = own @ slopes.T
+    both = left + slopes @ own @ slopes.T
+    out[np.ix_(rest, rest)] = 0.5 * (both + both.T)
+    return out_mean, out
+
+
+def complete_errors(covariance: Floats, n: int) -> Floats:
+    """Return the standard errors of (μ, Σ_ij for i >= j) from n complete rows."""
+    i, j = np.tril_indices(len(covariance))
+    variance = np.diag(covariance)
+    return np.sqrt(
+        np.concatenate([variance, variance[i] * variance[j] + covariance[i, j] ** 2]) / n
+    )

@@ -1,0 +1,240 @@
+"""Coordinates in which the likelihood is climbed, and the steps in them.
+
+A chart is made at some mean and covariance, its origin. A free covariance L Lᵀ there has the coordinates
+(a, B) of N(μ + L a, L (I + B) Lᵀ), in which complete rows say the same about every direction, however
+near to singular the covariance is. Other structures have their own basis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from halfseen.solvers.full_information.expectation import Moments
+from halfseen.solvers.full_information.m_step import HELD, Free, MStep, pack, unpack
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Coordinates around a mean and a covariance.
+
+    Parameters
+    ----------
+    m_step : MStep
+    mean, covariance : arrays
+        The origin.
+    rows : int
+        Of the table.
+    """
+
+    m_step: MStep
+    mean: Floats
+    covariance: Floats
+    rows: int
+
+    @cached_property
+    def whitened(self) -> bool:
+        """Whether all of the covariance is free, so that coordinates are (a, B)."""
+        return isinstance(self.m_step.structure, Free)
+
+    @cached_property
+    def factor(self) -> Floats:
+        """The Cholesky factor L of the covariance at the origin."""
+        return np.asarray(np.linalg.cholesky(self.covariance))
+
+    @cached_property
+    def basis(self) -> Floats:
+        """Derivatives of (μ, Σ_ij for i >= j) in the coordinates, for other structures."""
+        return self.m_step.basis(self.covariance)
+
+    @cached_property
+    def fixed(self) -> int:
+        """How many of the first coordinates do not move: those of a mean that is known."""
+        return self.mean.size if self.whitened and self.m_step.mean is not None else 0
+
+    @cached_property
+    def complete(self) -> Floats:
+        """Information of all rows, were they complete: a diagonal (whitened), or a matrix."""
+        d = self.mean.size
+        if self.whitened:
+            i, j = np.tril_indices(d)
+            whole = np.concatenate([np.ones(d), np.where(i == j, 0.5, 1.0)])
+            return self.rows * whole[self.fixed :]
+        P = np.linalg.inv(self.covariance)
+        return self.rows * information_along(0.5 * (P + P.T), self.basis)
+
+    def moved(self, step: Floats) -> tuple[Floats, Floats]:
+        """Return mean and covariance at some coordinates; the covariance need not be one."""
+        d = self.mean.size
+        if self.whitened:
+            a, B = unpack(np.concatenate([np.zeros(self.fixed), step]), d)
+            return self.mean + self.factor @ a, self.covariance + self.factor @ B @ self.factor.T
+        a, change = unpack(self.basis @ step, d)
+        return self.mean + a, self.covariance + change
+
+    def coordinates(self, mean: Floats, covariance: Floats) -> Floats:
+        """Return the coordinates of a mean and a covariance (the nearest, where they have none)."""
+        if self.whitened:
+            inner = self.whiten(covariance - self.covariance)
+            a: Floats = np.asarray(np.linalg.solve(self.factor, mean - self.mean), dtype=np.float64)
+            return pack(a, inner)[self.fixed :]
+        change = pack(mean - self.mean, covariance - self.covariance)
+        return np.asarray(np.linalg.lstsq(self.basis, change, rcond=None)[0])
+
+    def score(self, moments: Moments, mean: Floats, covariance: Floats) -> Floats:
+        """Return the derivative of the log-likelihood in the coordinates, from expected moments.
+
+        P (E y − μ) for the mean and ½ P (E (y − μ)(y − μ)ᵀ − Σ) P for the covariance, of all rows
+        (Fisher's identity).
+        """
+        P = np.linalg.inv(covariance)
+        of_mean = self.rows * (P @ (moments.first - mean))
+        of_covariance = 0.5 * self.rows * (P @ (moments.about(mean) - covariance) @ P)
+        if self.whitened:
+            L = self.factor
+            of_mean, of_covariance = L.T @ of_mean, L.T @ of_covariance @ L
+        # An entry off the diagonal stands for two.
+        both = of_covariance + of_covariance.T - np.diag(np.diag(of_covariance))
+        full = pack(of_mean, both)
+        return full[self.fixed :] if self.whitened else np.asarray(self.basis.T @ full)
+
+    def carried(self, pair: tuple[Floats, Floats], into: Chart) -> tuple[Floats, Floats]:
+        """Return a step, and the fall of the score along it, in the coordinates of another chart.
+
+        With T = L₂⁻¹ L₁ a step is (T a, T B Tᵀ) there; what a score says of it stays the same.
+        """
+        T = np.linalg.solve(into.factor, self.factor)
+        back, d = np.linalg.inv(T), self.mean.size
+        step, fall = (unpack(np.concatenate([np.zeros(self.fixed), one]), d) for one in pair)
+        moved = pack(T @ step[0], T @ step[1] @ T.T)
+        # An entry off the diagonal stands for two.
+        slope = 0.5 * (fall[1] + np.diag(np.diag(fall[1])))
+        slope = back.T @ slope @ back
+        fallen = pack(back.T @ fall[0], 2.0 * slope - np.diag(np.diag(slope)))
+        return moved[self.fixed :], fallen[self.fixed :]
+
+    def beyond_edge(self, score: Floats, covariance: Floats) -> Floats:
+        """Return what a score says of going beyond the edge of the domain, as a basis of columns.
+
+        Where eigenvalues of the correlations are held, nothing is to be gained from smaller ones,
+        whatever the slope. These are the slopes of the eigenvalues that the score would make smaller,
+        orthonormal in the metric of complete rows (which is that of Frobenius in B).
+        """
+        none = np.empty((score.size, 0))
+        if not self.whitened:
+            return none
+        scale = np.sqrt(np.diag(covariance))
+        values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
+        low = values < HELD
+        if not low.any():
+            return none
+        d = self.mean.size
+        i, j = np.tril_indices(d)
+        # An entry off the diagonal stands for two: coordinates times these are those of Frobenius.
+        weight = np.where(i == j, 1.0, np.sqrt(0.5))
+        inner = weight * score[d - self.fixed :]
+        C = self._eigenvalue_slopes(vectors[:, low], values[low], scale)[:, :, i, j] / weight
+        gains, turn = np.linalg.eigh(C @ inner)
+        turn = turn[:, gains < 0.0]
+        C = np.einsum("abk,ap,bq->pqk", C, turn, turn, optimize=True)
+        normals = np.linalg.qr(C[np.tril_indices(len(C))].T)[0]
+        out = np.zeros((score.size, normals.shape[1]))
+        out[d - self.fixed :] = normals
+        return out
+
+    def along_edge(self, score: Floats, beyond: Floats) -> Floats:
+        """Return a score without what ``beyond_edge`` said."""
+        if not beyond.shape[1]:
+            return score
+        d = self.mean.size
+        i, j = np.tril_indices(d)
+        weight = np.ones(score.size)
+        weight[d - self.fixed :] = np.where(i == j, 1.0, np.sqrt(0.5))
+        inner = weight * score
+        return np.asarray((inner - beyond @ (beyond.T @ inner)) / weight)
+
+    def _eigenvalue_slopes(self, V: Floats, values: Floats, scale: Floats) -> Floats:
+        """Return derivatives in B of V'RV, for eigenvectors V of the correlations R.
+
+        With u = v/σ: u_a'Σu_b, less Σ_i v_ai v_bi Σ_ii/σ_i² times the average of both eigenvalues.
+        """
+        W = self.factor.T @ (V / scale[:, None])
+        inner = self.factor / scale[:, None]
+        products = W.T[:, None, :, None] * W.T[None, :, None, :]
+        weights = 0.5 * (values[:, None] + values)[:, :, None] * V.T[:, None, :] * V.T[None, :, :]
+        shrinking = np.einsum("abi,ij,ik->abjk", weights, inner, inner, optimize=True)
+        return np.asarray(0.5 * (products + products.swapaxes(2, 3)) - shrinking)
+
+    def spread(self, steps: Floats) -> Floats:
+        """Take steps in coordinates, one a row, to those of (μ, Σ_ij for i >= j)."""
+        if not self.whitened:
+            return np.asarray(steps @ self.basis.T)
+        d, L = self.mean.size, self.factor
+        i, j = np.tril_indices(d)
+        out = np.zeros((len(steps), d + i.size))
+        out[:, self.fixed :] = steps
+        B = np.empty((len(steps), d, d))
+        B[:, i, j] = B[:, j, i] = out[:, d:]
+        out[:, :d] = out[:, :d] @ L.T
+        out[:, d:] = (L @ B @ L.T)[:, i, j]
+        return out
+
+    def whiten(self, change: Floats) -> Floats:
+        """Return L⁻¹ · L⁻ᵀ of a symmetric matrix, with L of the origin."""
+        inner = np.linalg.solve(self.factor, np.linalg.solve(self.factor, change).T)
+        return np.asarray(0.5 * (inner + inner.T))
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """An estimate of the inverse of the information: a first one, and what steps showed since.
+
+    Attributes
+    ----------
+    first : array of shape (q,) or (q, q)
+        The inverse of an information, or its diagonal.
+    pairs : sequence of pairs of arrays
+        Steps, and by how much the score fell along them (Broyden, Fletcher, Goldfarb, Shanno).
+    """
+
+    first: Floats
+    pairs: Sequence[tuple[Floats, Floats]] = ()
+
+    def __matmul__(self, score: Floats) -> Floats:
+        """Return the step that a score asks for (Nocedal's two loops)."""
+        r, shares = score.copy(), []
+        for step, fall in reversed(self.pairs):
+            share = (step @ r) / (step @ fall)
+            shares.append(share)
+            r = r - share * fall
+        r = self.first * r if self.first.ndim == 1 else self.first @ r
+        for (step, fall), share in zip(self.pairs, reversed(shares), strict=True):
+            r = r + step * (share - (fall @ r) / (step @ fall))
+        return np.asarray(r)
+
+    def gain(self, score: Floats) -> float:
+        """Return the gain in log-likelihood that a score promises: ½ g' I⁻¹ g."""
+        return float(0.5 * score @ (self @ score))
+
+
+def information_along(P: Floats, basis: Floats) -> Floats:
+    """Information of one complete row about free parameters, of which ``basis`` has the derivatives.
+
+    ½ tr(P B_k P B_l) for those that move the covariance by B_k. The whole information, of d⁴/4 numbers,
+    would not fit in memory where a known covariance has hundreds of columns.
+    """
+    d = len(P)
+    out = basis[:d].T @ P @ basis[:d]
+    moving = np.flatnonzero(basis[d:].any(axis=0))
+    B = np.zeros((moving.size, d, d))
+    i, j = np.tril_indices(d)
+    B[:, i, j] = B[:, j, i] = basis[d:, moving].T
+    products = 0.5 * (P @ B @ P).reshape(moving.size, d * d) @ B.reshape(moving.size, d * d).T
+    out[np.ix_(moving, moving)] += 0.5 * (products + products.T)
+    return np.asarray(out)

@@ -1,0 +1,257 @@
+"""What rows with holes say of complete ones: their expected moments, at given parameters.
+
+A row says the same however often it is asked: its sampled cells are driven by a lattice of points with a
+shift of the row's own, so that expected moments and log-likelihoods are functions of the parameters
+alone. Nothing is kept from one question to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from halfseen.data.row_blocks import cache_rows
+from halfseen.kernels.confined import Confines
+from halfseen.kernels.patterns import Grouped, draw_block, expect_block, mean_block
+from halfseen.missingness.holes import SEEN, Holes
+from halfseen.seeds import Purpose, keyed_generator
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+# Blocks in so many rows as fill the cache of a core: small tables are spread over threads too.
+BLOCKS_PER_CACHE = 8
+# Rows with more confined cells than these are sampled.
+MOST_INTEGRATED = 2
+
+
+class Moments(NamedTuple):
+    """Expected first and second moments of complete rows, about the origin."""
+
+    first: Floats
+    second: Floats
+
+    def about(self, mean: Floats) -> Floats:
+        """Second moments about a point."""
+        cross = np.outer(mean, self.first)
+        return np.asarray(self.second - cross - cross.T + np.outer(mean, mean))
+
+
+class Parameters(NamedTuple):
+    """A Gaussian as the kernels want it."""
+
+    mean: Floats
+    precision: Floats
+    log_determinant: float
+
+    @classmethod
+    def of(cls, mean: Floats, covariance: Floats) -> Parameters:
+        """Invert the covariance."""
+        P = np.linalg.inv(covariance)
+        log_det = float(np.linalg.slogdet(covariance)[1])
+        return cls(mean, np.ascontiguousarray(0.5 * (P + P.T)), log_det)
+
+
+class Sampling(NamedTuple):
+    """How rows are sampled that cannot be integrated: points for each row, and which shifts."""
+
+    points: int
+    seed: int
+    replicate: int = 0
+    purpose: Purpose = Purpose.FULL
+
+    def shifts(self, first_row: int, shape: tuple[int, ...]) -> Floats:
+        """Return the shifts of a block that begins at a row of the table."""
+        rng = keyed_generator(self.seed, self.purpose, self.replicate, first_row)
+        return rng.random(shape)
+
+
+class Sums(NamedTuple):
+    """Sums over rows: expected moments about the mean of the parameters, and log-likelihoods."""
+
+    first: Floats
+    second: Floats
+    value: float
+
+    def __add__(self, other: Sums) -> Sums:  # type: ignore[override]
+        return Sums(self.first + other.first, self.second + other.second, self.value + other.value)
+
+    def moments(self, about: Floats, rows: int) -> Moments:
+        """Return averages, about the origin."""
+        first, second = self.first / rows, self.second / rows
+        shift = np.outer(about, first)
+        second = second + shift + shift.T + np.outer(about, about)
+        return Moments(about + first, 0.5 * (second + second.T))
+
+
+def add_in_order(parts: Iterable[Sums]) -> Sums:
+    """Add sums from the first to the last."""
+    parts = iter(parts)
+    total = next(parts)
+    for part in parts:
+        total = total + part
+    return total
+
+
+@lru_cache(maxsize=32)
+def lattice(count: int, d: int) -> Floats:
+    """Points k·√p mod 1 with the d first primes (Richtmyer): evenly spread in any dimension."""
+    primes: list[int] = []
+    candidate = 2
+    while len(primes) < d:
+        if all(candidate % p for p in primes if p * p <= candidate):
+            primes.append(candidate)
+        candidate += 1
+    return np.ascontiguousarray(np.outer(np.arange(1, count + 1), np.sqrt(primes)) % 1.0)
+
+
+def block_rows(d: int) -> int:
+    """Rows that a thread takes at once."""
+    return max(1, cache_rows(d) // BLOCKS_PER_CACHE)
+
+
+def at_random(holes: Holes) -> Mask:
+    """Cells that are hidden but not confined: they may be anything, whatever the other cells are."""
+    free = (holes.index != SEEN) & holes.whole_lines[np.maximum(holes.index, 0)]
+    bound = holes.inequalities
+    if bound is not None:
+        involved = (bound.sign != 0).astype(np.int64) @ (bound.V != 0.0).astype(np.int64)
+        free &= involved == 0
+    return free
+
+
+def count_sampled(holes: Holes) -> int:
+    """Count the confined cells of rows that have to be sampled."""
+    confined = (holes.index != SEEN) & ~at_random(holes)
+    count = confined.sum(axis=1)
+    # Two cells are integrated where both lie in intervals, and nothing binds them together.
+    odd = confined & (np.diff(holes.sets.start) == 0)[np.maximum(holes.index, 0)]
+    awkward = odd.any(axis=1)
+    if holes.inequalities is not None:
+        awkward |= (holes.inequalities.sign != 0).any(axis=1)
+    sampled = (count > MOST_INTEGRATED) | ((count == MOST_INTEGRATED) & awkward)
+    return int(count[sampled].sum())
+
+
+def several_pieces(holes: Holes) -> NDArray[np.intp]:
+    """Columns with cells that hide in more than one piece of a set."""
+    several = (np.diff(holes.sets.start) > 1)[np.maximum(holes.index, 0)]
+    return np.flatnonzero((several & (holes.index != SEEN)).any(axis=0))
+
+
+def confines_of(holes: Holes) -> Confines:
+    """Return the sets and inequalities of holes as the kernels want them."""
+    sets, bound = holes.sets, holes.inequalities
+    d = holes.shape[1]
+    return Confines(
+        sets.start,
+        sets.lower,
+        sets.upper,
+        sets.node_start,
+        sets.node,
+        sets.weight,
+        np.empty((d, 0)) if bound is None else np.ascontiguousarray(bound.V.T),
+        np.empty(0) if bound is None else bound.b,
+    )
+
+
+class Block(NamedTuple):
+    """Some consecutive rows, by pattern.
+
+    Attributes
+    ----------
+    rows : slice
+        Counted in the piece of the table that they are of.
+    first_row : int
+        Number of the first of them in the table.
+    groups : Grouped
+    """
+
+    rows: slice
+    first_row: int
+    groups: Grouped
+
+
+class Layout(NamedTuple):
+    """The holes of a piece of a table, ready for the kernels."""
+
+    blocks: list[Block]
+    confines: Confines
+
+
+def lay_out(holes: Holes, first_row: int = 0) -> Layout:
+    """Cut a piece of a table, which begins at a row, into blocks."""
+    n, d = holes.shape
+    mask, step, found = at_random(holes), block_rows(d), []
+    for start in range(0, n, step):
+        rows = slice(start, min(start + step, n))
+        groups = grouped(holes.take(rows), mask[rows])
+        found.append(Block(rows, first_row + start, groups))
+    return Layout(found, confines_of(holes))
+
+
+def grouped(holes: Holes, mask: Mask) -> Grouped:
+    """Group rows by which of their cells are missing at random, which ``mask`` says."""
+    n = len(mask)
+    bound = holes.inequalities
+    sign = np.empty((n, 0), dtype=np.int8) if bound is None else bound.sign
+    packed = np.packbits(mask, axis=1)
+    key = np.ascontiguousarray(packed).view(np.dtype((np.void, packed.shape[1]))).ravel()
+    _, first, place = np.unique(key, return_index=True, return_inverse=True)
+    rows = np.argsort(place, kind="stable")
+    start = np.searchsorted(place[rows], np.arange(first.size + 1))
+    return Grouped(start, rows, mask[first], holes.index, sign)
+
+
+def expect(
+    Y: Floats, block: Block, confines: Confines, at: Parameters, sampling: Sampling
+) -> tuple[Sums, Floats]:
+    """Return sums over a block of the rows ``Y``, and the log-likelihood of each row."""
+    part = Y[block.rows]
+    n, d = part.shape
+    first, second, values = np.zeros(d), np.zeros((d, d)), np.empty(n)
+    expect_block(
+        part, *at, block.groups, confines, lattice(sampling.points, d),
+        sampling.shifts(block.first_row, (n, d)), first, second, values,
+    )  # fmt: skip
+    return Sums(first, second, float(values.sum())), values
+
+
+def expected_rows(
+    Y: Floats, block: Block, confines: Confines, at: Parameters, sampling: Sampling
+) -> Floats:
+    """Return a block of the rows ``Y`` with hidden cells at their conditional means."""
+    part = Y[block.rows]
+    n, d = part.shape
+    E = np.empty((n, d))
+    mean_block(
+        part, at.mean, at.precision, block.groups, confines,
+        lattice(sampling.points, d), sampling.shifts(block.first_row, (n, d)), E,
+    )  # fmt: skip
+    return E + at.mean
+
+
+def drawn_rows(
+    Y: Floats,
+    block: Block,
+    confines: Confines,
+    at: Parameters,
+    sampling: Sampling,
+    count: int = 1,
+) -> Floats:
+    """Draw a block of the rows ``Y`` from its law given what is seen: (count, rows, d)."""
+    part = Y[block.rows]
+    n, d = part.shape
+    place = sampling.replicate, block.first_row
+    rng = keyed_generator(sampling.seed, sampling.purpose, *place)
+    drawn = np.empty((count, n, d))
+    draw_block(
+        part, at.mean, at.precision, block.groups, confines,
+        lattice(sampling.points, d), rng.random((n, d)), rng.random(n),
+        rng.standard_normal((count, n, d)), drawn,
+    )  # fmt: skip
+    return drawn + at.mean

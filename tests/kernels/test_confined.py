@@ -1,0 +1,552 @@
+"""The law of confined cells: quadrature, closed forms and paths against slow oracles."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+from scipy.special import expit
+
+import halfseen as hs
+from halfseen.kernels import confined
+from halfseen.solvers.full_information.expectation import lattice
+from tests import naive
+from tests.kernels.holed import INF, LINE, confines, hidden_with
+
+# One cell -------------------------------------------------------------------------------------------
+
+UNIONS = {
+    "interval": [(-0.7, 0.4)],
+    "above": [(0.9, INF)],
+    "below": [(-INF, -0.2)],
+    "line": LINE,
+    "narrow": [(0.2, 0.2 + 1e-6)],
+    "two sides": [(-INF, -1.0), (0.5, INF)],
+    "three pieces": [(-2.0, -1.0), (0.5, 0.6), (1.5, 4.0)],
+    "far above": [(31.0, INF)],
+    "far below": [(-INF, -29.0)],
+    "far interval": [(30.0, 30.2)],
+    "far on both sides": [(-INF, -30.0), (30.5, INF)],
+}
+
+
+def _mp_moments(m, s, pieces):
+    """Log-mass and E[(x − m)^r], r = 0 … 4, of N(m, s²) on a union, in mpmath."""
+    found = [
+        naive.mp_truncated_moments((a - m) / s, (b - m) / s, digits=50) for a, b in pieces if a < b
+    ]
+    with naive.mp.workdps(50):
+        masses = [naive.mp.exp(log_mass) for log_mass, _ in found]
+        total = sum(masses)
+        moments = [
+            sum(mass * e[r] for mass, (_, e) in zip(masses, found, strict=True)) / total * s**r
+            for r in range(5)
+        ]
+        return float(naive.mp.log(total)), [float(e) for e in moments]
+
+
+@pytest.mark.parametrize("name", UNIONS)
+@pytest.mark.parametrize(("low", "high"), [(-INF, INF), (-40.0, 35.0)])
+def test_one_cell_in_intervals_matches_mpmath(name, low, high):
+    m, s, pieces = 0.3, 1.2, UNIONS[name]
+    sets = confines(pieces)
+    ref_log, ref = _mp_moments(m, s, [(max(a, low), min(b, high)) for a, b in pieces])
+    out = np.empty(5)
+    comp_log = confined.set_moments(m, s, low, high, 0, sets, out)
+    assert comp_log == pytest.approx(ref_log, rel=1e-11, abs=1e-13)
+    assert confined.set_log_mass(m, s, low, high, 0, sets) == comp_log
+    # Odd moments of the whole line are 0: rounding of terms of order s^r.
+    np.testing.assert_allclose(out, ref, rtol=1e-9, atol=1e-13)
+
+
+@pytest.mark.parametrize("slope", [2.0, -0.7])
+@pytest.mark.parametrize(("m", "s"), [(0.2, 0.9), (-2.5, 0.5), (3.0, 2.0)])
+def test_one_cell_with_a_probability_matches_quadrature(slope, m, s):
+    def integral(r):
+        return integrate.quad(
+            lambda x: (x - m) ** r * expit(-slope * x) * naive.pdf(x, m, s),
+            m - 12 * s, m + 12 * s, epsabs=1e-15, epsrel=1e-13, limit=400,
+        )[0]  # fmt: skip
+
+    sets, out = confines(hidden_with(slope)), np.empty(5)
+    log_mass = confined.set_moments(m, s, -INF, INF, 0, sets, out)
+    mass = integral(0)
+    # The rule has nodes every so often: nine digits for spreads like these.
+    assert log_mass == pytest.approx(math.log(mass), abs=1e-8)
+    for r in range(5):
+        assert out[r] == pytest.approx(integral(r) / mass, rel=1e-7, abs=1e-8), r
+
+
+def test_a_probability_is_cut_by_a_chord():
+    m, s, low, high = 0.3, 1.0, -0.4, 1.1
+    sets, out = confines(hidden_with(1.5)), np.empty(5)
+    log_mass = confined.set_moments(m, s, low, high, 0, sets, out)
+    mass, mean, _ = naive.line_moments(m, s, [(low, high)], lambda x: expit(-1.5 * x))
+    # The ends fall between nodes: what is cut is right to half of the mass between two, at either end.
+    gap = np.diff(sets.node[np.abs(sets.node) < 2.0]).max()
+    ends = gap * 0.5 * sum(expit(-1.5 * x) * naive.pdf(x, m, s) for x in (low, high))
+    assert ends < 0.05
+    assert abs(math.exp(log_mass) - mass) < ends
+    assert abs(m + out[1] - mean) < ends * (high - low) / mass
+
+
+def test_a_set_that_is_cut_to_nothing_has_no_mass():
+    out = np.full(5, 7.0)
+    assert confined.set_moments(0.0, 1.0, 2.0, 3.0, 0, confines([(-1.0, 1.0)]), out) == -INF
+    assert not out.any()
+    assert confined.set_log_mass(0.0, 1.0, 3.0, 2.0, 0, confines(LINE)) == -INF
+
+
+@pytest.mark.parametrize("name", UNIONS)
+def test_draws_are_those_of_the_inverse_distribution_function(name):
+    m, s, pieces = 0.3, 1.2, UNIONS[name]
+    sets = confines(pieces)
+    total = confined.set_log_mass(m, s, -INF, INF, 0, sets)
+    for u in (1e-9, 0.1, 0.45, 0.8, 1.0 - 1e-9):
+        comp = confined.set_draw(m, s, -INF, INF, 0, sets, total, u)
+        ref, _, _ = naive.draw_from_pieces(m, s, pieces, u)
+        # Shares of pieces are rounded to 1e-15, and a draw by that over the density at the end of one.
+        assert comp == pytest.approx(ref, rel=1e-7, abs=1e-7), u
+        assert any(a <= comp <= b for a, b in pieces)
+
+
+def test_draws_grow_with_their_uniform_across_pieces():
+    sets = confines(UNIONS["three pieces"])
+    total = confined.set_log_mass(0.3, 1.2, -1.7, 3.0, 0, sets)
+    u = np.linspace(0.0, 1.0, 2001)[1:-1]
+    x = np.array([confined.set_draw(0.3, 1.2, -1.7, 3.0, 0, sets, total, p) for p in u])
+    assert (np.diff(x) >= 0.0).all()
+    assert x.min() > -1.7
+    assert x.max() < 3.0
+    # Evenly spaced uniforms: their average is the mean to one part in the number of them.
+    _, mean, _ = naive.line_moments(0.3, 1.2, [(-1.7, -1.0), (0.5, 0.6), (1.5, 3.0)])
+    assert x.mean() == pytest.approx(mean, abs=5.0 / u.size)
+
+
+def test_draws_of_a_probability_have_its_shares():
+    sets = confines(hidden_with(2.0))
+    nodes, weights = sets.node, sets.weight
+    total = confined.set_log_mass(0.2, 0.9, -INF, INF, 0, sets)
+    for u in (0.001, 0.2, 0.5, 0.77, 0.999):
+        ref, _, _ = naive.draw_from_nodes(0.2, 0.9, nodes[weights > 0], weights[weights > 0], u)
+        assert confined.set_draw(0.2, 0.9, -INF, INF, 0, sets, total, u) == ref
+
+
+# Two cells in intervals -----------------------------------------------------------------------------
+
+POWERS = [(a, b) for a, b in itertools.product(range(5), repeat=2) if a + b <= 4]
+MEAN2 = np.array([0.3, -0.2])
+BOXES = {
+    "rectangle": ([(-0.5, 1.0)], [(0.0, 1.4)]),
+    "quadrant": ([(-INF, 0.2)], [(-INF, -0.5)]),
+    "other quadrant": ([(0.4, INF)], [(-INF, 0.1)]),
+    "unions": ([(-INF, -0.4), (0.6, 1.5)], [(-1.0, 0.2), (1.0, INF)]),
+    "a line and an interval": (LINE, [(-0.3, 0.5)]),
+}
+
+
+def _covariance(rho, sigma=(1.2, 0.7)):
+    return np.array([[1.0, rho], [rho, 1.0]]) * np.outer(sigma, sigma)
+
+
+def _box(m, S, left, right):
+    out = np.empty((5, 5))
+    return confined.box_moments(m, S, np.arange(2), confines(left, right), out), out
+
+
+def _plane_moments(m, S, left, right):
+    """Mass and central moments on a product of unions, by nested quadrature of scipy."""
+    g = hs.Gaussian(np.zeros(2), S)
+    moved = [
+        [(max(a - c, -60.0), min(b - c, 60.0)) for a, b in pieces]
+        for pieces, c in zip((left, right), m, strict=True)
+    ]
+    mass = naive.product_moment(g, *moved, 0, 0)
+    return mass, {p: naive.product_moment(g, *moved, *p) / mass for p in POWERS}
+
+
+@pytest.mark.parametrize("rho", [-0.7, 0.0, 0.3, 0.95])
+@pytest.mark.parametrize("name", BOXES)
+def test_two_cells_match_nested_quadrature(name, rho):
+    S = _covariance(rho)
+    log_mass, comp = _box(MEAN2, S, *BOXES[name])
+    mass, ref = _plane_moments(MEAN2, S, *BOXES[name])
+    assert log_mass == pytest.approx(math.log(mass), abs=1e-8)
+    for a, b in POWERS:
+        assert comp[a, b] == pytest.approx(ref[a, b], rel=1e-7, abs=1e-9), (a, b)
+    assert comp[3, 2] == comp[4, 4] == 0.0
+
+
+@pytest.mark.parametrize("rho", [0.999, -0.9999, 0.999999])
+def test_two_cells_that_are_nearly_one(rho):
+    # With y = ρ x + √(1 − ρ²) e for standard normal x, y: given both limits the pair follows from x and
+    # e apart. Of x > 0.2, y in (−0.5, 0.9), in mpmath over x with closed forms over e.
+    root = math.sqrt(1.0 - rho * rho)
+    left, right = (0.2, INF), (-0.5, 0.9)
+
+    def inner(x, b):
+        low, high = ((end - rho * x) / root for end in right)
+        if high < -12.0 or low > 12.0:
+            return 0.0
+        mass = naive.cdf(high, 0, 1) - naive.cdf(low, 0, 1)
+        e1 = naive.pdf(low, 0, 1) - naive.pdf(high, 0, 1)
+        if b == 0:
+            return mass
+        if b == 1:
+            return rho * x * mass + root * e1
+        e2 = mass + low * naive.pdf(low, 0, 1) - high * naive.pdf(high, 0, 1)
+        return (rho * x) ** 2 * mass + 2 * rho * x * root * e1 + root**2 * e2
+
+    # The inner mass falls from 1 to 0 within some roots of where ρ x is at a limit.
+    ends = sorted(end / rho for end in right)
+    cuts = [end + k * root for end in ends for k in (-8, -3, 0, 3, 8)]
+    cuts = sorted({left[0], 9.0, *(c for c in cuts if left[0] < c < 9.0)})
+
+    def integral(a, b):
+        return sum(
+            integrate.quad(lambda x: x**a * naive.pdf(x, 0, 1) * inner(x, b), p, q, epsabs=1e-16)[0]
+            for p, q in itertools.pairwise(cuts)
+        )
+
+    log_mass, comp = _box(np.zeros(2), _covariance(rho, (1.0, 1.0)), [left], [right])
+    mass = integral(0, 0)
+    # 64 panels at most: at ρ = 0.999999 the edge is 1/700 wide, and a few nodes see it.
+    tolerance = 1e-8 if abs(rho) < 0.9999 else 1e-5
+    assert log_mass == pytest.approx(math.log(mass), abs=tolerance)
+    for a, b in [(1, 0), (0, 1), (2, 0), (1, 1), (0, 2), (2, 2)]:
+        assert comp[a, b] == pytest.approx(integral(a, b) / mass, rel=10 * tolerance), (a, b)
+
+
+def test_two_cells_far_in_the_tails():
+    # Without correlation everything factorises.
+    log_mass, comp = _box(np.zeros(2), np.eye(2), [(40.0, INF)], [(-INF, -30.0)])
+    left, m = naive.mp_truncated_moments(40.0, INF)
+    right, k = naive.mp_truncated_moments(-INF, -30.0)
+    assert log_mass == pytest.approx(float(left + right), rel=1e-11)
+    for a, b in POWERS:
+        assert comp[a, b] == pytest.approx(float(m[a] * k[b]), rel=1e-9), (a, b)
+
+
+def test_a_strong_correlation_is_followed_into_the_tail():
+    # Given y > 30 and ρ = 0.9, x = 0.9 y + √0.19 e lies near 27.
+    log_mass, comp = _box(np.zeros(2), _covariance(0.9, (1.0, 1.0)), LINE, [(30.0, INF)])
+    ref_log, e = naive.mp_truncated_moments(30.0, INF)
+    assert log_mass == pytest.approx(float(ref_log), rel=1e-11)
+    ref = {
+        (1, 0): 0.9 * e[1],
+        (2, 0): 0.81 * e[2] + 0.19,
+        (3, 1): 0.9**3 * e[4] + 3 * 0.9 * 0.19 * e[2],
+        (4, 0): 0.9**4 * e[4] + 6 * 0.81 * 0.19 * e[2] + 3 * 0.19**2,
+    }
+    for p, value in ref.items():
+        assert comp[p] == pytest.approx(float(value), rel=1e-9), p
+
+
+def test_two_cells_exchanged_have_their_moments_exchanged():
+    # Quadrature over one cell or over the other.
+    S, (left, right) = _covariance(0.8), BOXES["unions"]
+    one_log, one = _box(MEAN2, S, left, right)
+    two_log, two = _box(MEAN2[::-1].copy(), S[::-1, ::-1].copy(), right, left)
+    assert one_log == pytest.approx(two_log, abs=1e-11)
+    np.testing.assert_allclose(one, two.T, rtol=1e-9, atol=1e-11)
+
+
+def test_a_piece_without_mass_changes_nothing():
+    S = _covariance(0.5)
+    one = _box(MEAN2, S, [(-0.5, 1.0)], [(0.0, 1.4)])
+    two = _box(MEAN2, S, [(-0.5, 1.0), (90.0, 95.0)], [(-99.0, -90.0), (0.0, 1.4)])
+    assert two[0] == pytest.approx(one[0], rel=1e-12)
+    np.testing.assert_allclose(two[1], one[1], rtol=1e-10, atol=1e-13)
+
+
+# Paths ----------------------------------------------------------------------------------------------
+
+MEAN = np.array([0.3, -0.5, 1.0, 0.0])
+COVARIANCE = np.array(
+    [[1.0, 0.6, -0.3, 0.2], [0.6, 2.0, 0.5, -0.4], [-0.3, 0.5, 1.5, 0.3], [0.2, -0.4, 0.3, 0.8]]
+)
+NONE = np.empty((0, 4)), np.empty(0)
+V = np.array([[1.0, 0.5, 0.0, -0.6], [0.2, -1.0, 0.7, 0.0], [0.0, 0.3, 1.0, 1.0]])
+B = np.array([0.5, 0.9, 1.2])
+
+
+def _within(Y, pieces):
+    return np.any([(a < Y) & (b > Y) for a, b in pieces], axis=0)
+
+
+# Name: sets, inequalities, and the probability that a row is in the region.
+REGIONS = {
+    "intervals": ([[(-INF, 0.4)], [(-1.0, 0.5)], [(0.2, INF)], [(-INF, 0.3)]], NONE),
+    "unions": (
+        [[(-INF, -0.4), (0.6, 1.5)], [(-1.0, 0.2), (1.0, INF)], [(-INF, 0.8), (1.4, 1.9)], LINE], NONE,
+    ),
+    "probabilities": ([hidden_with(2.0), [(-INF, 0.3)], hidden_with(-1.0), LINE], NONE),
+    "one inequality": ([LINE] * 4, (V[:1], B[:1])),
+    "three inequalities": ([LINE] * 4, (V, B)),
+    "reversed inequalities": ([LINE] * 4, (V * [[-1], [1], [-1]], B * [-1, 1, -1])),
+    "a slab": ([LINE] * 4, (np.array([V[2], -V[2]]), np.array([1.2, 0.2]))),
+    "more inequalities than cells": (
+        [LINE] * 4, (np.vstack([V, -np.eye(4)[:2]]), np.array([*B, 1.0, 1.5])),
+    ),
+    "inequalities and intervals": (
+        [[(-1.0, 1.2)], [(-INF, 0.5)], LINE, [(-0.6, 0.9)]], (V[:2], B[:2]),
+    ),
+    "inequalities and unions": (
+        [[(-INF, -0.1), (0.2, INF)], LINE, [(-2.0, 0.9), (1.1, 3.0)], LINE], (V, B),
+    ),
+}  # fmt: skip
+SLOPES = {"probabilities": {0: 2.0, 2: -1.0}}
+
+
+def _chance(name, Y):
+    sets, (A, c) = REGIONS[name]
+    out = (c - Y @ A.T >= 0).all(axis=1).astype(float)
+    for j, pieces in enumerate(sets):
+        slope = SLOPES.get(name, {}).get(j)
+        out *= _within(Y[:, j], pieces) if slope is None else expit(-slope * Y[:, j])
+    return out
+
+
+def _filled(sets, A, c, count, shift):
+    points = lattice(count, len(sets))
+    X, weights = np.empty((count, len(sets))), np.empty(count)
+    mass = confined.fill_paths(
+        MEAN, COVARIANCE, np.arange(len(sets)), A, c, confines(*sets), points, shift, X, weights
+    )
+    return mass, X, weights
+
+
+@pytest.mark.parametrize("name", REGIONS)
+def test_paths_have_the_mass_and_the_moments_of_their_region(name):
+    sets, (A, c) = REGIONS[name]
+    rng = np.random.default_rng(2)
+    mass, first, second = [], [], []
+    for _ in range(40):
+        one, X, weights = _filled(sets, A, c, 512, rng.random(4))
+        assert weights.sum() == pytest.approx(1.0)
+        assert (weights >= 0.0).all()
+        Y = MEAN + X[weights > 0]
+        # Rounding of a sum of four terms.
+        assert (Y @ A.T - c).max(initial=-1.0) <= 1e-12
+        for j, pieces in enumerate(sets):
+            if isinstance(pieces, list):
+                assert all(min(max(a - y, y - b) for a, b in pieces) < 1e-12 for y in Y[:, j])
+        mean, covariance = np.empty(4), np.empty((4, 4))
+        confined.path_moments(X, weights, mean, covariance)
+        np.testing.assert_allclose(mean, weights @ X, atol=1e-12)
+        np.testing.assert_allclose(covariance, np.cov(X.T, aweights=weights, ddof=0), atol=1e-12)
+        mass.append(math.exp(one))
+        first.append(mean)
+        second.append(covariance + np.outer(mean, mean))
+    # Importance sampling of a million plain draws is the oracle; five standard errors of both.
+    Y = np.random.default_rng(7).multivariate_normal(MEAN, COVARIANCE, 1_000_000)
+    chance = _chance(name, Y)
+    p, error = chance.mean(), chance.std() / 1e3
+    own = np.std(mass, ddof=1) / math.sqrt(40)
+    assert abs(np.mean(mass) - p) < 5.0 * math.hypot(error, own)
+    inside = chance > 0
+    Z, w = Y[inside] - MEAN, chance[inside] / chance.sum()
+    # The ratio of two averages, from 512 points each, is off by a hundredth of its variation or less.
+    for comp, statistic in [(first, Z), (second, np.einsum("ni,nj->nij", Z, Z))]:
+        ref = np.tensordot(w, statistic, 1)
+        noise = np.sqrt(np.tensordot(w * w, (statistic - ref) ** 2, 1))
+        own = np.std(comp, axis=0, ddof=1) / math.sqrt(40)
+        assert (np.abs(np.mean(comp, axis=0) - ref) < 5.0 * np.hypot(noise, own) + 1e-3).all()
+
+
+@pytest.mark.parametrize("name", ["intervals", "unions", "three inequalities"])
+def test_the_lattice_has_less_noise_than_independent_points(name):
+    sets, (A, c) = REGIONS[name]
+    rng = np.random.default_rng(5)
+    even = [_filled(sets, A, c, 256, rng.random(4))[0] for _ in range(60)]
+    plain = []
+    for _ in range(60):
+        X, weights = np.empty((256, 4)), np.empty(256)
+        plain.append(confined.fill_paths(
+            MEAN, COVARIANCE, np.arange(4), A, c, confines(*sets), rng.random((256, 4)), np.zeros(4), X,
+            weights,
+        ))  # fmt: skip
+    assert np.std(even) < 0.4 * np.std(plain)
+
+
+@pytest.mark.parametrize("name", ["intervals", "three inequalities"])
+def test_paths_are_smooth_functions_of_the_parameters(name):
+    # The same points at means that are h apart: third differences of a smooth function fall with h³.
+    sets, (A, c) = REGIONS[name]
+    X, weights, points = np.empty((64, 4)), np.empty(64), lattice(64, 4)
+
+    def value(t):
+        m = MEAN + t * np.array([1.0, -0.5, 0.3, 0.2])
+        return confined.fill_paths(
+            m, COVARIANCE, np.arange(4), A, c, confines(*sets), points, np.full(4, 0.3), X, weights
+        )
+
+    differences = [
+        abs(value(3 * h) - 3 * value(2 * h) + 3 * value(h) - value(0.0)) for h in (1e-2, 1e-3)
+    ]
+    assert differences[0] < 1e-5
+    assert differences[1] < 1e-8
+
+
+def test_one_inequality_is_exact_however_many_cells():
+    mass, _, weights = _filled([LINE] * 4, V[:1], B[:1], 16, np.full(4, 0.2))
+    v = V[0]
+    ref = stats.norm.logcdf(B[0], v @ MEAN, math.sqrt(v @ COVARIANCE @ v))
+    assert mass == pytest.approx(ref, rel=1e-12)
+    np.testing.assert_allclose(weights, 1.0 / 16, rtol=1e-12)
+
+
+def test_paths_of_a_far_region_have_the_limit_that_they_should():
+    # Three independent cells, 12, 20 and 36 standard deviations away.
+    S, sets = np.eye(3), [[(12.0, INF)], [(-INF, -20.0)], [(36.0, 40.0)]]
+    X, weights = np.empty((64, 3)), np.empty(64)
+    args = np.arange(3), np.empty((0, 3)), np.empty(0), confines(*sets)
+    mass = confined.fill_paths(
+        np.zeros(3), S, *args, lattice(64, 3), np.array([0.1, 0.5, 0.9]), X, weights
+    )
+    assert mass == pytest.approx(
+        stats.norm.logsf(12.0) + stats.norm.logsf(20.0) + stats.norm.logsf(36.0), rel=1e-12
+    )
+    assert (X[:, 0] >= 12.0).all()
+    assert (X[:, 1] <= -20.0).all()
+    assert ((X[:, 2] >= 36.0) & (X[:, 2] < 40.0)).all()
+
+
+@pytest.mark.parametrize("h", [5, 12])
+@pytest.mark.parametrize("rho", [0.3, 0.9, -0.05])
+def test_many_cells_have_the_mass_and_the_mean_of_their_region(h, rho):
+    # Equal correlations: given a common factor cells are independent, which leaves one integral. (With
+    # ρ < 0 the factor is imaginary, so there rejection is asked.)
+    S = np.full((h, h), rho) + (1.0 - rho) * np.eye(h)
+    m = np.linspace(-0.5, 0.8, h)
+    sets = [[(-INF, 0.3)] if j % 2 else [(-0.8, 1.0)] for j in range(h)]
+    low, high = np.array([pieces[0] for pieces in sets]).T
+    if rho > 0:
+        t, w = np.polynomial.hermite_e.hermegauss(200)
+        spread = math.sqrt(1.0 - rho)
+        centre = m + math.sqrt(rho) * t[:, None]
+        a, b = (low - centre) / spread, (high - centre) / spread
+        inside = stats.norm.cdf(b) - stats.norm.cdf(a)
+        w = w * inside.prod(axis=1)
+        ref = w.sum() / math.sqrt(2.0 * math.pi)
+        step = (stats.norm.pdf(a) - stats.norm.pdf(b)) / np.maximum(inside, 1e-300)
+        mean = w @ (centre + spread * step) / w.sum() - m
+        error = np.zeros(h)
+    else:
+        Y = np.random.default_rng(3).multivariate_normal(m, S, 2_000_000)
+        Y = Y[((low < Y) & (high > Y)).all(axis=1)]
+        ref, mean = len(Y) / 2e6, Y.mean(axis=0) - m
+        error = Y.std(axis=0) / math.sqrt(len(Y))
+    rng, found, first = np.random.default_rng(1), [], []
+    args = np.arange(h), np.empty((0, h)), np.empty(0), confines(*sets)
+    for _ in range(40):
+        X, weights = np.empty((512, h)), np.empty(512)
+        found.append(confined.fill_paths(m, S, *args, lattice(512, h), rng.random(h), X, weights))
+        first.append(weights @ X)
+    # Five standard errors of 40 independent estimates, and of rejection; 512 points have a bias of the
+    # variance of their weights over 512, which is a thousandth or two.
+    found = np.exp(found)
+    own = found.std(ddof=1) / math.sqrt(40)
+    plain = 0.0 if rho > 0 else ref / math.sqrt(len(Y))
+    assert abs(found.mean() - ref) < 5.0 * math.hypot(own, plain)
+    own = np.std(first, axis=0, ddof=1) / math.sqrt(40)
+    assert (np.abs(np.mean(first, axis=0) - mean) < 5.0 * np.hypot(own, error) + 2e-3).all()
+
+
+def test_an_empty_region_is_told():
+    A, c = np.array([[1.0, 1, 1, 1], [-1.0, -1, -1, -1]]), np.array([0.0, -1.0])
+    mass, _, _ = _filled([LINE] * 4, A, c, 16, np.zeros(4))
+    assert mass == -INF
+
+
+def test_a_narrow_region_is_found_by_other_points():
+    # x₁ must follow x₀, of which the walk to x₀ does not know: one in 30 of those leaves it room.
+    sets = [[(-5.0, 5.0)], [(1.0, 1.1)], LINE, LINE]
+    A, c = np.array([[1.0, -1.0, 0, 0], [-1.0, 1.0, 0, 0]]), np.array([0.02, 0.02])
+    shifts = np.random.default_rng(0).random((300, 4))
+    found = np.array([_filled(sets, A, c, 8, shift)[0] for shift in shifts])
+    assert np.isfinite(found).all()
+    law = stats.multivariate_normal(MEAN[:2], COVARIANCE[:2, :2])
+    ref = integrate.dblquad(
+        lambda y, x: law.pdf([x, y]), 0.98, 1.12, lambda x: max(x - 0.02, 1.0),
+        lambda x: max(min(x + 0.02, 1.1), 1.0, x - 0.02),
+    )[0]  # fmt: skip
+    # Others are asked until a path ends inside, and the average is over all of them: E(1/tries) is more
+    # than the chance p of a try, by the factor log(1/p)/(1 − p) = 1.9 for p = 0.25.
+    assert 0.8 < np.exp(found).mean() / ref < 2.2
+
+
+# Expectations ---------------------------------------------------------------------------------------
+
+
+def _expected(sets, S, m, A=None, c=None, count=4096):
+    h = len(sets)
+    A = np.empty((0, h)) if A is None else A
+    c = np.empty(0) if c is None else c
+    first, second = np.empty(h), np.empty((h, h))
+    points, shift = lattice(count, h), np.full(h, 0.37)
+    mass = confined.expectation(
+        m, S, np.arange(h), A, c, confines(*sets), points, shift, first, second
+    )
+    return mass, first, second
+
+
+def test_the_expectation_of_one_cell_between_inequalities():
+    m, S = np.array([0.4]), np.array([[1.3]])
+    # x >= −0.6 and x <= 1.1, in a set that ends at 0.9.
+    mass, first, second = _expected(
+        [[(-INF, 0.9)]], S, m, np.array([[-2.0], [1.0]]), np.array([1.2, 1.1])
+    )
+    ref = stats.truncnorm((-0.6 - 0.4) / math.sqrt(1.3), 0.5 / math.sqrt(1.3), 0.4, math.sqrt(1.3))
+    assert mass == pytest.approx(math.log(np.diff(stats.norm.cdf([-0.6, 0.9], 0.4, 1.3**0.5))[0]))
+    assert first[0] == pytest.approx(ref.mean() - 0.4, abs=1e-12)
+    assert second[0, 0] == pytest.approx(ref.var(), rel=1e-9)
+
+
+def test_the_expectation_of_two_cells_in_intervals_takes_no_points():
+    S = _covariance(0.6)
+    mass, first, second = _expected(BOXES["unions"], S, MEAN2)
+    other = _expected(BOXES["unions"], S, MEAN2, count=1)
+    ref_mass, ref = _plane_moments(MEAN2, S, *BOXES["unions"])
+    assert mass == other[0] == pytest.approx(math.log(ref_mass), abs=1e-9)
+    np.testing.assert_array_equal(first, other[1])
+    np.testing.assert_allclose(first, [ref[1, 0], ref[0, 1]], atol=1e-9)
+    cross = ref[1, 1] - ref[1, 0] * ref[0, 1]
+    spread = [[ref[2, 0] - ref[1, 0] ** 2, cross], [cross, ref[0, 2] - ref[0, 1] ** 2]]
+    np.testing.assert_allclose(second, spread, atol=1e-9)
+
+
+def test_the_expectation_of_bound_cells_is_that_of_paths():
+    sets, (A, c) = REGIONS["three inequalities"]
+    mass, first, second = _expected(sets, COVARIANCE, MEAN, A, c)
+    other, X, weights = _filled(sets, A, c, 4096, np.full(4, 0.37))
+    assert mass == other
+    np.testing.assert_allclose(first, weights @ X, atol=1e-13)
+    np.testing.assert_allclose(second, np.cov(X.T, aweights=weights, ddof=0), atol=1e-12)
+
+
+def test_two_bound_cells_match_quadrature():
+    # x + y <= 0.4: in coordinates along and across, a half-line and a line.
+    S = _covariance(0.3)
+    mass, first, _ = _expected([LINE, LINE], S, MEAN2, np.array([[1.0, 1.0]]), np.array([0.4]))
+    s = math.sqrt(S.sum())
+    z = (0.4 - MEAN2.sum()) / s
+    assert mass == pytest.approx(stats.norm.logcdf(z), rel=1e-12)
+    # E (y − m) = −S 1 φ(z) / (s Φ(z)); the second coordinate is driven by 4096 even points.
+    ref = -S.sum(axis=1) / s * stats.norm.pdf(z) / stats.norm.cdf(z)
+    np.testing.assert_allclose(first, ref, atol=1e-3)
+
+
+@pytest.mark.parametrize("h", [1, 2, 6])
+def test_inverses_and_factors_are_those_of_numpy(h):
+    A = np.random.default_rng(h).normal(size=(h, h))
+    K = A @ A.T + 0.1 * np.eye(h)
+    S, L = np.empty((h, h)), np.zeros((h, h))
+    assert confined.invert(K, S) == pytest.approx(np.linalg.slogdet(K)[1], rel=1e-12, abs=1e-13)
+    np.testing.assert_allclose(S, np.linalg.inv(K), rtol=1e-9, atol=1e-11)
+    assert confined.cholesky(K, L)
+    np.testing.assert_allclose(L, np.linalg.cholesky(K), rtol=1e-10, atol=1e-12)
+    K[-1, -1] = -1.0
+    assert not confined.cholesky(K, L)
+    assert math.isnan(confined.invert(K, S))
