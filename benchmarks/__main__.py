@@ -14,9 +14,13 @@ from benchmarks import (  # noqa: F401 - importing registers their tasks
     full_information,
     fuzzing,
     guard,
+    hard,
+    hard_intervals,
+    hard_visits,
     linear_threshold,
     out_of_core,
     pairwise_limit,
+    random_designs,
     results,
     scale_model,
     scaling,
@@ -84,14 +88,17 @@ def _compare(names: list[str], quick: bool) -> int:
 def _measure(name: str, quick: bool, keep: bool) -> int:
     """Run a task of our own, and return how many targets were missed."""
     start = time.perf_counter()
+    print(f"\n{name}", flush=True)
+    rows = []
     try:
-        rows = list(TASKS[name](quick))
+        for row in TASKS[name](quick):
+            rows.append(row)
+            _print([row])
     except Exception:  # the others are to be measured all the same
-        print(f"\n{name} failed:\n{traceback.format_exc()}", flush=True)
+        print(f"{name} failed:\n{traceback.format_exc()}", flush=True)
         return 1
     seconds = time.perf_counter() - start
-    print(f"\n{name} ({seconds:.0f} s)")
-    _print(rows)
+    print(f"({seconds:.0f} s)", flush=True)
     if keep:
         results.keep(name, seconds, rows, ORDER)
     return sum(row.met is False for row in rows)

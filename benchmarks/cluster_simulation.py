@@ -1,7 +1,7 @@
 """A discrete-event simulation of a step of ``scaling.cluster.ClusterEngine``: who waits for whom.
 
-One client, one scheduler, some workers with one thread each, and a network. A step of B blocks is 3 B
-tasks: B that sweep, B that take the result out, and B − 1 that combine results in a tree. The client
+One client, one scheduler, some workers with one thread each, and a network. A step of B blocks is 2 B
+tasks: B that ask a block, and B − 1 that combine results in a tree. The client
 submits them in one message for each of these groups, and for each level of the tree. The scheduler is
 one thread: it takes messages one after another. Block k lives on worker k mod W, as tasks that wait at
 the scheduler are handed out; a combination runs where its left part is and fetches the right one.
@@ -48,7 +48,7 @@ class Step:
     ----------
     blocks : int
     work, combine : float
-        Seconds to sweep a block, and to add two results.
+        Seconds to ask a block, and to add two results.
     before : float
         Seconds of the client before it submits anything: the M step.
     result : int
@@ -128,14 +128,12 @@ class Simulation:
         self.scheduler_time = self.worker_time = 0.0
 
     def _plan(self) -> None:
-        """Give numbers to the tasks: sweeps, results, then the tree level by level."""
+        """Give numbers to the tasks: blocks, then the tree level by level."""
         B, W = self.step.blocks, self.machines.workers
-        self.home = [k % W for k in range(B)] * 2
-        self.needs = [0] * B + [1] * B
-        self.feeds = [*range(B, 2 * B), *([-1] * B)]
-        self.far = [False] * (2 * B)
-        self.groups = [(0, B), (B, 2 * B)]
-        level = list(range(B, 2 * B))
+        self.home = [k % W for k in range(B)]
+        self.needs, self.feeds, self.far = [0] * B, [-1] * B, [False] * B
+        self.groups = [(0, B)]
+        level = list(range(B))
         while len(level) > 1:
             first = len(self.home)
             above = []
@@ -220,7 +218,7 @@ class Simulation:
         if not self._queues[worker] or not self._worker_free[worker]:
             return
         task, B = heapq.heappop(self._queues[worker]), self.step.blocks
-        own = self.step.work if task < B else 0.0 if task < 2 * B else self.step.combine
+        own = self.step.work if task < B else self.step.combine
         self._worker_free[worker] = False
         self.worker_time += own + self.costs.worker
         self.clock.work(own + self.costs.worker, ("end", task))

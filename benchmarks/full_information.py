@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Iterator
 
 import numpy as np
-from numba import njit
 from scipy.special import ndtr, ndtri
 from threadpoolctl import threadpool_limits
 
@@ -15,10 +14,10 @@ import halfseen as hs
 from benchmarks.limits import ROWS, information_by_rejection
 from benchmarks.linear_threshold import problem as threshold_problem
 from benchmarks.registry import Row, task
-from halfseen.data.row_blocks import sweep_rows
-from halfseen.missingness.holes import Scan
-from halfseen.solvers.full_information.completion import Completion, sweep_block
+from benchmarks.scale_rates import kept_piece
+from halfseen.data.row_blocks import cache_rows
 from halfseen.solvers.full_information.m_step import graphical_lasso
+from halfseen.solvers.full_information.shards import expect_piece
 from halfseen.solvers.full_information.sparse import select
 
 D, N = 10, 2000
@@ -44,12 +43,12 @@ def efficiency(quick: bool) -> Iterator[Row]:
         rows, rng = (20_000 if quick else ROWS), np.random.default_rng(0)
         information = information_by_rejection(truth, rule.seen, rows, rng)
         best = np.sqrt(np.diag(np.linalg.inv(information)) / N)
-        errors, inside, sweeps = [], [], []
+        errors, inside, steps = [], [], []
         for seed in range(repeats):
             fit = hs.fit(hs.simulate(truth, rule, N, seed), rule, "full", random_state=seed)
             errors.append(vector(fit.mean, fit.covariance) - vector(truth.mean, truth.covariance))
             inside.append(covered(fit, truth))
-            sweeps.append(fit.history["sweeps"])
+            steps.append(fit.history["steps"])
         ratio = np.sqrt(np.mean(np.square(errors), axis=0)) / best
         for name, part in (("means", slice(0, D)), ("covariances", slice(D, None))):
             yield Row(
@@ -61,11 +60,11 @@ def efficiency(quick: bool) -> Iterator[Row]:
             )
         yield from coverage_rows(f"{share:.0%} left-censored", inside, quick)
         yield Row(
-            f"{share:.0%} left-censored: sweeps from the pairwise start to the stopping rule, largest "
-            f"of {repeats} (mean {np.mean(sweeps):.0f})",
-            f"{max(sweeps)}",
-            "at most 60",
-            max(sweeps) <= 60,
+            f"{share:.0%} left-censored: steps from the pairwise start to the stopping rule, largest "
+            f"of {repeats} (mean {np.mean(steps):.0f})",
+            f"{max(steps)}",
+            "at most 30",
+            max(steps) <= 30,
         )
 
 
@@ -314,16 +313,6 @@ def self_selection(quick: bool) -> Iterator[Row]:
     )
 
 
-@njit
-def bare_means(Z, P, row, column, out):
-    """Conditional means alone: one product of a row of Z with a row of P for each hidden cell."""
-    for c in range(row.size):
-        total = 0.0
-        for k in range(P.shape[0]):
-            total += Z[row[c], k] * P[column[c], k]
-        out[c] = total
-
-
 def best_time(function, repeats: int = 9) -> float:
     function()
     found = []
@@ -334,55 +323,21 @@ def best_time(function, repeats: int = 9) -> float:
     return min(found)
 
 
-def sweep_times(d: int) -> tuple[float, float, float, float]:
-    """Seconds a cell for a sweep, half a step (of two sweeps), bare draws, bare conditional means."""
-    n = 8 * sweep_rows(d)
-    truth, limit = decaying(d), float(ndtri(0.3))
-    rule = hs.DetectionLimits(lower=limit)
-    X, Y = hs.simulate(truth, rule, n, 0, return_complete=True)
-    holes = rule.holes(X, Scan(np.zeros(d), np.ones(d), np.full(d, 40.0)))
-    rows = Completion(Y.copy(), holes, 0, n_jobs=1)
-    row, column = np.nonzero(np.isnan(X))
-    P, out = truth.precision, np.empty(row.size)
-    # The standardised limits that the draws meet.
-    a = (limit - (Y - (Y @ P) / np.diag(P))[row, column]) * np.sqrt(np.diag(P)[column])
-    u = np.random.default_rng(0).random(a.size)
-
-    def sweep() -> None:
-        for number, block in enumerate(rows.blocks):
-            part = rows.Y[block.rows]
-            Z = part - truth.mean
-            draws = rows.draws(number, None)
-            sweep_block(part, Z, np.empty_like(Z), np.zeros(d), block, truth.mean, P, draws, False)
-
-    with threadpool_limits(1):
-        found = (
-            best_time(sweep),
-            0.5 * best_time(lambda: rows.sweep(truth.mean, P)),
-            best_time(lambda: ndtri(u * ndtr(a))),
-            best_time(lambda: bare_means(Y, P, row, column, out)),
-        )
-    return tuple(seconds / a.size for seconds in found)
-
-
 @task
-def sweep_cost(quick: bool) -> Iterator[Row]:
-    """One sweep on one thread, against the least that drawing and conditioning can cost."""
-    for d, most in ((20, 3.0), (100, 1.5)):
-        sweep, step, draws, means = sweep_times(d)
-        yardstick = draws if d == 20 else draws + means
-        name = "ndtri(u·ndtr(a)) on as many numbers" + (
-            "" if d == 20 else " + bare conditional means"
-        )
+def step_cost(quick: bool) -> Iterator[Row]:
+    """Compare one step on one thread with the least that drawing its cells can cost."""
+    for d in (20, 100):
+        fixed, common = kept_piece(cache_rows(d), d)
+        draws = int((fixed["index"] >= 0).sum()) * common[1].points
+        rng = np.random.default_rng(0)
+        u, a = rng.random(draws), rng.normal(size=draws)
+        with threadpool_limits(1):
+            step = best_time(lambda fixed=fixed, common=common: expect_piece(fixed, *common), 3)
+            bare = best_time(lambda u=u, a=a: ndtri(u * ndtr(a)), 3)
         yield Row(
-            f"one sweep / {name}, one thread, d = {d} ({1e9 * sweep:.0f} ns a cell)",
-            f"{sweep / yardstick:.2f}",
-            f"at most {most:g}",
-            bool(sweep <= most * yardstick),
-        )
-        yield Row(
-            f"the same with expected moments and the mirrored chain's upkeep, a sweep, d = {d}",
-            f"{step / yardstick:.2f}",
+            f"one step with {common[1].points} points a row / ndtri(u·ndtr(a)) on as many numbers, one "
+            f"thread, d = {d} ({1e9 * step / draws:.0f} ns a draw)",
+            f"{step / bare:.2f}",
             "",
         )
 
@@ -406,13 +361,13 @@ def growth(quick: bool) -> Iterator[Row]:
             for _ in range(repeats):
                 start = time.perf_counter()
                 fit = hs.fit(X, rule, "full", random_state=0, standard_errors=False)
-                found.append((time.perf_counter() - start) / fit.history["sweeps"])
+                found.append((time.perf_counter() - start) / fit.history["steps"])
             seconds.append(min(found))
         along = [n for n, _ in problems] if name == "n" else [d for _, d in problems]
         slope = float(np.polyfit(np.log(along), np.log(seconds), 1)[0])
         most = 1.0 if name == "n" else 2.0
         yield Row(
-            f"exponent of the time of a sweep, start included, in {name} = {along[0]} to {along[-1]}",
+            f"exponent of the time of a step, start included, in {name} = {along[0]} to {along[-1]}",
             f"{slope:.2f}",
             f"at most {most:g}",
             slope <= most + 0.05,

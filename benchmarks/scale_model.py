@@ -21,15 +21,14 @@ from benchmarks.small_cluster import (
     blocks_on,
     measure_overhead,
     nothing,
-    parameters_remembered,
     small_cluster,
 )
-from halfseen.data.row_blocks import piece_rows, sweep_rows
+from halfseen.data.row_blocks import cache_rows, piece_rows
 from halfseen.parallel import single_blas_thread
-from halfseen.scaling.cluster import ClusterEngine, Common, _step
+from halfseen.scaling.cluster import ClusterEngine, Common, _look
 from halfseen.scaling.engine import Arrays, size_of
-from halfseen.solvers.full_information.averaging import MOST_BATCHES
-from halfseen.solvers.full_information.shards import Drawing, fill_cells, sweep_cells
+from halfseen.solvers.full_information.ascent import MEMORY
+from halfseen.solvers.full_information.shards import expect_piece
 
 BILLION, D = 10**9, 100
 MILLION, WIDE = 10**6, 10_000
@@ -38,7 +37,7 @@ CORES = (1, 16, 256)
 LATENCY, BANDWIDTH = 2e-4, 1.25e9
 # Rows of a block in the runs that the simulation is compared with: work of some milliseconds, so that
 # what comes on top of it counts.
-VALIDATION_ROWS = 4 * sweep_rows(D)
+VALIDATION_ROWS = cache_rows(D)
 VALIDATION_BLOCKS = (4, 16, 64, 256)
 # Blocks of nothing, where the scheduler and the workers' own costs are all there is.
 EMPTY_BLOCKS = 512
@@ -91,10 +90,8 @@ def scale_rates(quick: bool) -> Iterator[Row]:
         pair = rates.pair_rate(d)
         yield Row(f"pairwise: microseconds of one pair, d = {d}", f"{1e6 * pair:.0f}", "")
     for d in (20, 100) if quick else (20, 100, 500, 1000, 2000):
-        cell = rates.sweep_rate(d)
-        yield Row(
-            f"full: a hidden cell in one step (two draws), d = {d}", f"{1e9 * cell:.0f} ns", ""
-        )
+        cell = rates.step_rate(d)
+        yield Row(f"full: a hidden cell in one step, d = {d}", f"{1e6 * cell:.2f} µs", "")
     for d in (100, 500) if quick else (100, 500, 1000, 2000):
         step, eigen = rates.m_step_seconds(d)
         yield Row(
@@ -114,19 +111,17 @@ def scale_plan(quick: bool) -> Iterator[Row]:
 def _many_rows(quick: bool) -> Iterator[Row]:
     n, d = BILLION, D
     pieces, _, reading = ceil(n / piece_rows(d)), *rates.reading_rate()
-    found, cell = rates.moments_rate(d), rates.sweep_rate(d)
-    fixed, state, _ = kept_piece(piece_rows(d), d)
-    kept, cells = (size_of(a) / piece_rows(d) for a in (fixed, state))
+    found, cell = rates.moments_rate(d), rates.step_rate(d)
+    kept = size_of(kept_piece(piece_rows(d), d)[0]) / piece_rows(d)
     about = "a billion rows, d = 100, 30 % hidden"
     yield Row(
-        f"{about}: GB of numbers, of Parquet, kept by full, of one checkpoint",
-        f"{8e-9 * n * d:.0f}, {8e-9 * n * d * (1 - HIDDEN):.0f}, {1e-9 * n * (kept + cells):.0f}, "
-        f"{1e-9 * n * cells:.0f}",
+        f"{about}: GB of numbers, of Parquet, kept by full",
+        f"{8e-9 * n * d:.0f}, {8e-9 * n * d * (1 - HIDDEN):.0f}, {1e-9 * n * kept:.0f}",
         "",
     )
     yield Row(f"{about}: pieces, rows in each", f"{pieces}, {piece_rows(d)}", "")
     yield Row(
-        f"{about}: kB of moments of one piece, of sums of one sweep",
+        f"{about}: kB of moments of one piece, of sums of one step",
         f"{0.032 * d * d:.0f}, {0.008 * (d + d * d):.0f}",
         "",
     )
@@ -135,11 +130,10 @@ def _many_rows(quick: bool) -> Iterator[Row]:
         f"{about}: pairwise, {_flops(8.0 * n * d * d)}, 1, 16, 256 cores", on_cores(seconds), ""
     )
     step = n * d * HIDDEN * cell
-    flops = n * d * (4.0 * d * 2 + HIDDEN * 4 * d)
-    yield Row(f"{about}: full, one step, {_flops(flops)}, 1, 16, 256 cores", on_cores(step), "")
+    yield Row(f"{about}: full, one step, 1, 16, 256 cores", on_cores(step), "")
     X = rates.table(4000 if quick else 20_000, d)
     fit = hs.fit(X, hs.DetectionLimits(lower=rates.LIMIT), random_state=0)
-    steps = fit.history["sweeps"] // 2
+    steps = fit.history["steps"]
     yield Row(
         f"full, d = 100, n = {len(X)}: steps until the Monte-Carlo error is small", f"{steps}", ""
     )
@@ -179,18 +173,15 @@ def _many_columns(d: int) -> Iterator[Row]:
         f"{1e6 * counting:.0f} µs, {human(pairs * counting)} in all",
         "",
     )
-    cell = rates.sweep_rate(d, blocks=1)
-    flops = n * d * (4.0 * d * 2 + HIDDEN * 4 * d)
+    # The factors of a row's hidden cells take the square of their number for each of them.
+    small = min(d, 500)
+    cell = (d / small) ** 2 * rates.step_rate(small)
     yield Row(
-        f"{about}: full, a hidden cell in one step (two draws); {sweep_rows(d)} rows are swept at once",
+        f"{about}: full, a hidden cell in one step, as the square of d from {small}",
         f"{1e6 * cell:.0f} µs",
         "",
     )
-    yield Row(
-        f"{about}: full, one step, {_flops(flops)}, 1, 16, 256 cores",
-        on_cores(n * d * HIDDEN * cell),
-        "",
-    )
+    yield Row(f"{about}: full, one step, 1, 16, 256 cores", on_cores(n * d * HIDDEN * cell), "")
     small = min(d, 1000)
     step, eigen = ((d / small) ** 3 * one for one in rates.m_step_seconds(small))
     yield Row(
@@ -198,9 +189,9 @@ def _many_columns(d: int) -> Iterator[Row]:
         f"{human(step)}, {human(eigen)}",
         "",
     )
-    held = 8e-9 * MOST_BATCHES * (2 * d + d * (d + 1) / 2 + d * d)
+    held = 8e-9 * 2 * MEMORY * (d + d * (d + 1) / 2)
     yield Row(
-        f"{about}: GB of averages that full holds at most; of sums for standard errors",
+        f"{about}: GB of steps that full remembers; of sums for standard errors",
         f"{held:.0f}; {25 * matrix:.0f}",
         "",
     )
@@ -216,13 +207,11 @@ def scale_simulation(quick: bool) -> Iterator[Row]:
     blocks = 64 if quick else MANY_BLOCKS
     with small_cluster(1) as cluster:
         few = measure_overhead(cluster, blocks // 8, 4)
-        overhead = measure_overhead(cluster, blocks, 1)
-        matrix = parameters_remembered(cluster, 1000)
-    costs = overhead.costs
+        costs = measure_overhead(cluster, blocks, 1)
     yield Row(
         f"processor time of one task, steps of {blocks // 8} blocks: client, scheduler, worker",
-        f"{1e3 * few.costs.client:.2f} ms, {1e3 * (few.costs.submit + few.costs.finish):.2f} ms, "
-        f"{1e3 * few.costs.worker:.2f} ms",
+        f"{1e3 * few.client:.2f} ms, {1e3 * (few.submit + few.finish):.2f} ms, "
+        f"{1e3 * few.worker:.2f} ms",
         "",
     )
     yield Row(
@@ -233,18 +222,8 @@ def scale_simulation(quick: bool) -> Iterator[Row]:
     )
     yield Row("tasks a second of one scheduler", f"{1 / (costs.submit + costs.finish):.0f}", "")
     yield Row("from a process to another on this machine", f"{1e3 * costs.hop:.1f} ms", "")
-    yield Row(
-        "memory of the scheduler for one block in one step, which is one task that it remembers",
-        f"{overhead.bytes_remembered / 1e3:.1f} kB ({overhead.tasks_remembered:.2f} tasks)",
-        "",
-    )
-    yield Row(
-        "memory of the scheduler for the parameters of one step, d = 1000",
-        f"{matrix / 1e6:.1f} MB",
-        "",
-    )
     yield from _validation(costs, quick)
-    yield from _forecast(costs, overhead.bytes_remembered, quick)
+    yield from _forecast(costs, quick)
 
 
 def make_piece(piece: Any, number: int) -> Arrays:
@@ -254,11 +233,10 @@ def make_piece(piece: Any, number: int) -> Arrays:
 
 def _work_of_block(rows: int) -> Step:
     """Measure here what a worker does with a block."""
-    fixed, state, common = kept_piece(rows, D)
-    boxed = (state, None), Common(common), (fixed, None)
+    fixed, common = kept_piece(rows, D)
     with single_blas_thread():
-        work = processor_seconds(lambda: _step(sweep_cells, *boxed))
-        sums = sweep_cells(state, fixed, *common)[1]
+        work = processor_seconds(lambda: _look(expect_piece, Common(common), fixed))
+        sums = expect_piece(fixed, *common)
         adding = processor_seconds(lambda: sums + sums)
         before = rates.m_step_seconds(D)[0]
     return Step(1, work, adding, before, sums.first.nbytes + sums.second.nbytes)
@@ -268,7 +246,7 @@ def _validation(costs: Costs, quick: bool) -> Iterator[Row]:
     one = _work_of_block(VALIDATION_ROWS)
     off = []
     empty = 64 if quick else EMPTY_BLOCKS
-    kinds = [(blocks, one, sweep_steps) for blocks in VALIDATION_BLOCKS[: 2 if quick else None]]
+    kinds = [(blocks, one, asking_steps) for blocks in VALIDATION_BLOCKS[: 2 if quick else None]]
     kinds.append((empty, Step(1, 0.0, 0.0, 0.0, 8), empty_steps))
     for workers in (1, 2):
         with small_cluster(workers) as cluster:
@@ -305,39 +283,26 @@ def _measured_step(
     return seconds, speed
 
 
-def sweep_steps(cluster: SmallCluster, blocks: int) -> Iterator[None]:
-    """Sweep some blocks, a step each time."""
-    common = kept_piece(sweep_rows(D), D)[2]
+def asking_steps(cluster: SmallCluster, blocks: int) -> Iterator[None]:
+    """Ask some blocks, a step each time."""
+    common = kept_piece(2, D)[1]
     with ClusterEngine(cluster.client) as engine:
         fixed = engine.make(make_piece, range(blocks), range(blocks))
-        state = engine.make(nothing_yet, range(blocks), range(blocks))
-        start = common[0], np.ones(D), Drawing(0, 0, 0), rates.names(D)
-        state, _ = engine.step(fill_cells, state, fixed, common=start, combine=first_of)
         while True:
-            state, _ = engine.step(sweep_cells, state, fixed, common=common, combine=operator.add)
+            engine.total(expect_piece, fixed, common=common, combine=operator.add)
             yield
 
 
 def empty_steps(cluster: SmallCluster, blocks: int) -> Iterator[None]:
     """Do nothing with some blocks, a step each time."""
     with ClusterEngine(cluster.client) as engine:
-        state = blocks_on(engine, blocks)
+        kept = blocks_on(engine, blocks)
         while True:
-            state, _ = engine.step(nothing, state, common=(1,), combine=operator.add)
+            engine.total(nothing, kept, common=(1,), combine=operator.add)
             yield
 
 
-def nothing_yet(piece: Any, number: int) -> Arrays:
-    """Return an empty state."""
-    return {}
-
-
-def first_of(a: Any, b: Any) -> Any:
-    """Return the first of two."""
-    return a
-
-
-def _forecast(costs: Costs, remembered: float, quick: bool) -> Iterator[Row]:
+def _forecast(costs: Costs, quick: bool) -> Iterator[Row]:
     one = _work_of_block(piece_rows(D))
     tasks = 2 * ceil(BILLION / piece_rows(D))
     yield Row(
@@ -361,11 +326,6 @@ def _forecast(costs: Costs, remembered: float, quick: bool) -> Iterator[Row]:
         shares = [f"{100 * found.scheduler:.0f} %" for found in table[larger]]
         yield Row(
             "the same: share of the time in which the scheduler is busy", ", ".join(shares), ""
-        )
-        yield Row(
-            "the same: memory that the scheduler needs for each step",
-            f"{1e-9 * remembered * blocks:.2f} GB",
-            "",
         )
     if not quick:
         draw(table, one.work * BILLION / piece_rows(D))

@@ -14,16 +14,19 @@ from scipy.special import ndtri
 
 import halfseen as hs
 from halfseen.data.moments import PairMoments
-from halfseen.data.row_blocks import piece_rows, sweep_rows
+from halfseen.data.row_blocks import cache_rows, piece_rows
+from halfseen.missingness.holes import SEEN
 from halfseen.parallel import single_blas_thread
 from halfseen.scaling.engine import Arrays
 from halfseen.solvers.correlations import PAIRS_PER_PIECE, _cells
+from halfseen.solvers.full_information.expectation import Parameters, Sampling
 from halfseen.solvers.full_information.problem import standardise
-from halfseen.solvers.full_information.shards import Drawing, fill_cells, sweep_cells, to_arrays
-from halfseen.solvers.full_information.stochastic_em import inverse
+from halfseen.solvers.full_information.shards import expect_piece, to_arrays
 from halfseen.solvers.prepare import prepare
 
 HIDDEN, CORRELATION = 0.3, 0.5
+# Points for each row in a step: the fewest, which large tables climb with.
+POINTS = 16
 LIMIT = float(ndtri(HIDDEN))
 
 
@@ -127,40 +130,40 @@ def counting_seconds(d: int) -> float:
     )
 
 
-def kept_piece(rows: int, d: int) -> tuple[Arrays, Arrays, tuple[Any, ...]]:
-    """Return what an engine keeps of a piece, its hidden cells, and the arguments of a sweep."""
+def kept_piece(rows: int, d: int) -> tuple[Arrays, tuple[Parameters, Sampling]]:
+    """Return what an engine keeps of a piece, and the arguments of a step."""
     X, rule = table(rows, d), hs.DetectionLimits(lower=LIMIT)
     zero, one = np.zeros(d), np.ones(d)
-    fixed = to_arrays(standardise(X, names(d), rule, None, zero, one), 0, 0)
-    drawing = Drawing(0, 0, 0)
-    state, _ = fill_cells({}, fixed, zero, one, drawing, names(d))
-    # The inverse of (1 − r) I + r 11ᵀ.
+    fixed = to_arrays(standardise(X, names(d), rule, None, zero, one), 0)
     r = CORRELATION
-    P = (np.eye(d) - r / (1 - r + d * r)) / (1 - r)
-    return fixed, state, (zero, P, None, drawing)
+    at = Parameters.of(zero, (1 - r) * np.eye(d) + r)
+    return fixed, (at, Sampling(POINTS, 0))
 
 
-def sweep_rate(d: int, blocks: int = 8) -> float:
-    """Processor seconds of a hidden cell in one step, which draws it twice."""
-    fixed, state, common = kept_piece(blocks * sweep_rows(d), d)
+def hidden_in(fixed: Arrays) -> int:
+    """Count the hidden cells of a piece."""
+    return int((fixed["index"] != SEEN).sum())
+
+
+def step_rate(d: int, rows: int | None = None) -> float:
+    """Processor seconds of a hidden cell in one step."""
+    fixed, common = kept_piece(cache_rows(d) if rows is None else rows, d)
     with single_blas_thread():
-        seconds = processor_seconds(lambda: sweep_cells(state, fixed, *common), most=8)
-    return seconds / state["plain"].size
+        seconds = processor_seconds(lambda: expect_piece(fixed, *common), most=8)
+    return seconds / hidden_in(fixed)
 
 
 def m_step_seconds(d: int) -> tuple[float, float]:
     """Processor seconds of the client in a step of ``full``, and of the eigenvalues of ``pairwise``.
 
-    A step inverts the covariance, inverts that again to see whether columns nearly repeat each other,
-    and factors the new one.
+    A step inverts the covariance, and factors the new one.
     """
     # Some matrix with eigenvalues that differ: equal ones are found faster.
     A = np.random.default_rng(0).normal(size=(d, 2 * d))
     S = A @ A.T / (2 * d)
 
     def step() -> None:
-        P = inverse(S)
-        np.linalg.inv(P)
+        Parameters.of(S[0], S)
         np.linalg.cholesky(S)
 
     with single_blas_thread():

@@ -44,9 +44,9 @@ FIT_KILLS, QUICK_KILLS, EVERY = 20, 4, (0.0, 0.05)
 PARTS = {
     "reading": ("halfseen.solvers.in_pieces", "InPieces.rows"),
     "start": ("halfseen.solvers.full_information.full", "start_from"),
-    "first values": ("halfseen.solvers.full_information.rows", "KeptRows._fill"),
-    "sweeps": ("halfseen.solvers.full_information.rows", "KeptRows._sweep"),
-    "steps": ("halfseen.solvers.full_information.stochastic_em", "StochasticEM.step"),
+    "questions": ("halfseen.solvers.full_information.rows", "KeptRows._expect"),
+    "information": ("halfseen.solvers.full_information.ascent", "information"),
+    "steps": ("halfseen.solvers.full_information.ascent", "Ascent.step"),
     "standard errors": ("halfseen.solvers.full_information.learn", "_standard_errors"),
 }
 
@@ -113,7 +113,7 @@ class Run:
 
     seconds: float
     parts: dict[str, float]
-    sweeps: int
+    steps: int
     # Processor time of each worker, of this process (client and scheduler), and of all other programs.
     worked: list[float]
     client: float
@@ -122,8 +122,10 @@ class Run:
 
     def told(self) -> str:
         """Seconds by part, for people."""
-        parts = {**self.parts, "client between sweeps": self.parts["steps"] - self.parts["sweeps"]}
-        del parts["steps"]
+        parts = dict(self.parts)
+        parts["client between questions"] = (
+            parts.pop("steps") - parts["questions"] - parts.get("information", 0.0)
+        )
         parts["rest"] = self.seconds - sum(parts.values())
         return ", ".join(f"{name} {value:.1f} s" for name, value in parts.items())
 
@@ -153,7 +155,7 @@ def timed_fit(count: int, rows: int) -> Run:
             # It is stopped after two steps, and says so.
             warnings.simplefilter("ignore", hs.errors.ConvergenceWarning)
             first = table(client, 2 * count, 500, COLUMNS)
-            hs.fit(first, rule, client=client, random_state=0, most_sweeps=4)
+            hs.fit(first, rule, client=client, random_state=0, most_steps=2)
         X = table(client, CHUNKS, rows // CHUNKS, COLUMNS)
         before, own, machine = client.run(time.process_time), time.process_time(), busy()
         with timed_parts() as parts:
@@ -167,7 +169,7 @@ def timed_fit(count: int, rows: int) -> Run:
         )
     worked = [after[one] - before[one] for one in after]
     others = max(0.0, machine - own - sum(worked))
-    return Run(seconds, dict(parts), fit.history["sweeps"], worked, own, others, bits(fit))
+    return Run(seconds, dict(parts), fit.history["steps"], worked, own, others, bits(fit))
 
 
 @task
@@ -182,10 +184,10 @@ def two_workers(quick: bool) -> Iterator[Row]:
     what = f"full, d = {COLUMNS}, n = {rows}, {HIDDEN:.0%} left-censored"
     for count, run in best.items():
         name = "1 worker" if count == 1 else f"{count} workers"
-        share = 1.0 - run.parts["sweeps"] / run.seconds
+        share = 1.0 - run.parts["questions"] / run.seconds
         yield Row(
-            f"{what}, {name}: sweeps per second, share of the time outside sweeps",
-            f"{run.sweeps / run.parts['sweeps']:.2f}, {share:.0%} of {run.seconds:.1f} s",
+            f"{what}, {name}: steps per second, share of the time outside of questions to rows",
+            f"{run.steps / run.parts['questions']:.2f}, {share:.0%} of {run.seconds:.1f} s",
             "",
         )
         yield Row(f"{what}, {name}: where the time goes", run.told(), "")

@@ -24,9 +24,9 @@ PATIENCE, QUIET = 60.0, 0.5
 CHAIN = 100
 
 
-def nothing(state: Arrays, result: Any) -> tuple[Arrays, Any]:
+def nothing(kept: Arrays, result: Any) -> Any:
     """Do nothing with a block."""
-    return state, result
+    return result
 
 
 def empty_block(piece: int, number: int) -> Arrays:
@@ -68,20 +68,6 @@ class SmallCluster:
         seconds = [sum(p.cpu_times()[:2]) for p in self._all]
         waited = sum(_waited(p.pid) for p in self._all)
         return Spent(seconds[0], seconds[1], sum(seconds[2:]), waited)
-
-    @property
-    def scheduler_bytes(self) -> int:
-        """Memory of the scheduler."""
-        return int(self._scheduler.memory_info().rss)
-
-    @property
-    def scheduler_tasks(self) -> int:
-        """Tasks that the scheduler remembers."""
-        return int(self.client.run_on_scheduler(_count_tasks))
-
-
-def _count_tasks(dask_scheduler: Any) -> int:
-    return len(dask_scheduler.tasks)
 
 
 def _count_held(dask_scheduler: Any) -> int:
@@ -151,30 +137,18 @@ def blocks_on(engine: Engine, blocks: int) -> Kept:
     return engine.make(empty_block, range(blocks), range(blocks))
 
 
-class Overhead(NamedTuple):
-    """What tasks cost that do nothing, and what the scheduler remembers of a block in a step."""
-
-    costs: Costs
-    tasks_remembered: float
-    bytes_remembered: float
-
-
-def measure_overhead(cluster: SmallCluster, blocks: int, steps: int) -> Overhead:
+def measure_overhead(cluster: SmallCluster, blocks: int, steps: int) -> Costs:
     """Take steps that do nothing; what is spent is the price of a task."""
-    client, engine = cluster.client, ClusterEngine(cluster.client)
-    state = blocks_on(engine, blocks)
-    state, _ = engine.step(nothing, state, common=(1,), combine=operator.add)
-    time.sleep(QUIET)
-    before, tasks = cluster.spent(), cluster.scheduler_tasks
-    memory = cluster.scheduler_bytes
-    for _ in range(steps):
-        state, _ = engine.step(nothing, state, common=(1,), combine=operator.add)
-    time.sleep(QUIET)
-    spent, count = cluster.spent().since(before), 3 * blocks * steps
-    remembered = (cluster.scheduler_tasks - tasks) / (blocks * steps)
-    grown = (cluster.scheduler_bytes - memory) / (blocks * steps)
-    engine.release(state)
-    engine.close()
+    client = cluster.client
+    with ClusterEngine(client) as engine:
+        kept = blocks_on(engine, blocks)
+        engine.total(nothing, kept, common=(1,), combine=operator.add)
+        time.sleep(QUIET)
+        before = cluster.spent()
+        for _ in range(steps):
+            engine.total(nothing, kept, common=(1,), combine=operator.add)
+        time.sleep(QUIET)
+        spent, count = cluster.spent().since(before), 2 * blocks * steps
     # Tasks that no worker may take are only taken in.
     time.sleep(QUIET)
     before, deadline = cluster.spent(), time.monotonic() + PATIENCE
@@ -184,30 +158,13 @@ def measure_overhead(cluster: SmallCluster, blocks: int, steps: int) -> Overhead
     submit = cluster.spent().since(before).scheduler / count
     client.cancel(held)
     scheduler = spent.scheduler / count
-    costs = Costs(
+    return Costs(
         spent.client / count,
         submit,
         max(scheduler - submit, 0.0),
         spent.workers / count,
         _hop(client, scheduler - submit + spent.workers / count),
     )
-    return Overhead(costs, remembered, grown)
-
-
-def ignore(state: Arrays, parameters: Any) -> tuple[Arrays, int]:
-    """Do nothing with a block, nor with parameters."""
-    return state, 0
-
-
-def parameters_remembered(cluster: SmallCluster, d: int, steps: int = 8) -> float:
-    """Bytes by which the scheduler grows in a step whose parameters are a matrix of d columns."""
-    P = np.random.default_rng(0).normal(size=(d, d))
-    with ClusterEngine(cluster.client) as engine:
-        state, sizes = blocks_on(engine, 2), []
-        for _ in range(steps + 1):
-            state, _ = engine.step(ignore, state, common=(P,), combine=operator.add)
-            sizes.append(cluster.scheduler_bytes)
-    return (sizes[-1] - sizes[0]) / steps
 
 
 def _hop(client: Any, work: float) -> float:
