@@ -6,9 +6,11 @@ parameters alone, and smooth ones where cells lie in intervals. So this is plain
 step that lowers the likelihood is taken back.
 
 *Climbing*: few points a row; the curvature of complete rows, corrected by what steps show, which makes
-the first step one of expectation maximisation. *Polishing*: more points, and the information itself
-where it can be had. *Averaging*: at the top, the score is asked for again with other shifts of the
-points. The scatter of the answers is the Monte-Carlo error, and their average takes most of it out.
+the first step one of expectation maximisation. *Polishing*: more points, and the curvature that scores
+show in the directions that matter (conjugate gradients), or the information itself where nothing is
+sampled. *Averaging*: near the top, the score is asked for again with other shifts of the points. The
+scatter of the answers is the Monte-Carlo error, their average takes most of it out, and the step that it
+asks for is the last, unless it is so large that there must be more to come.
 
 Where the estimate is pulled towards something there is no likelihood to climb, and expectation
 maximisation is repeated until it stands still (*settling*).
@@ -23,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.seeds import Purpose
-from halfseen.solvers.full_information.charts import Chart, Curvature
+from halfseen.solvers.full_information.charts import Chart, Curvature, conjugate_pairs
 from halfseen.solvers.full_information.expectation import Moments, Sampling
 from halfseen.solvers.full_information.information import (
     LARGEST_STEP_SHARE,
@@ -50,20 +52,28 @@ SHARE_OF_NOISE, MOST_TIMES = 1.0, 4
 # Gain in log-likelihood, in all, that may be left to be had. At the end of the climb, where more points
 # are then taken: so much, or so much for each parameter (the truth is half a unit for each below it).
 CLIMBED, CLIMBED_EACH = 0.5, 0.01
-# At the end of the polish, where nothing is sampled, and where it is: averages do the rest there, and a
-# score from few points promises as much at the top. And what may be left by sampling in the end.
-POLISHED, POLISHED_SAMPLED, NEAR_THE_TOP = 1e-11, 0.02, 0.25
+# At the end of the polish, where nothing is sampled. Where it is, averages do the rest: so much may be
+# left, or this share of what a score promises at the top. And what sampling may leave in the end.
+POLISHED, POLISHED_SAMPLED, POLISHED_NOISE, NEAR_THE_TOP = 1e-11, 0.02, 0.25, 0.25
 # With more parameters than these, that for so many of them each: draws grow with what is left divided by
 # the number of parameters, and the truth is as many thousand times further below the top.
 MANY_PARAMETERS = 1000
+# Averages go on to this, as long as they take no more than so many draws of cells in all.
+AIMED, AIMED_DRAWS = 0.05, 2**22
 # Shifts of the points on the way up.
 CLIMBING_SEED = 0
 # Averages at the top: at least and at most so many.
 FEWEST_AVERAGED, MOST_AVERAGED = 3, 64
+# The step that ends them is the last if it promises no more than so many times their noise, or changes
+# no variance, in any direction, by more than this factor.
+MUCH_NOISE, LAST_CHANGE = 4.0, 1.5
 # A step that promises less is taken unasked.
 SMALL_STEP = 0.05
 # Steps whose curvature is remembered.
 MEMORY = 20
+# Where it is looked for: so many standard errors of complete data away, until what is left to be gained
+# is this share of what was found.
+PROBE, EXPLORED = 0.1, 0.01
 # A step is taken if it brings this share of what the slope promises (Armijo). Log-likelihoods are
 # compared to so many of their digits, and so much of a unit.
 PROMISED, ROUNDING, TINY = 1e-4, 1e-13, 1e-5
@@ -184,6 +194,7 @@ class Ascent:
         self.with_information = with_information and can_inform(m_step, d)
         self.sampled = rows.overview.sampled
         self.nothing_hidden = not rows.overview.hidden.any()
+        self.first_points = int(np.clip(FIRST_DRAWS // max(1, self.sampled), *FIRST_POINTS))
         self.allowed = NEAR_THE_TOP * max(1.0, self.count / MANY_PARAMETERS)
         # Those of which every value is seen have their own moments, in closed form.
         whole = np.flatnonzero(rows.overview.hidden == 0)
@@ -193,8 +204,7 @@ class Ascent:
     def init(self) -> State:
         """Start where told."""
         phase = "settling" if self.m_step.structure.regularised else "climbing"
-        points = int(np.clip(FIRST_DRAWS // max(1, self.sampled), *FIRST_POINTS))
-        return State(self.mean, self.covariance, phase, points=points)
+        return State(self.mean, self.covariance, phase, points=self.first_points)
 
     def step(self, state: State) -> tuple[State, dict[str, Any]]:
         """Ask the rows once, and move the parameters."""
@@ -293,21 +303,24 @@ class Ascent:
             state.direction = self.curvature(state) @ state.score
         state.gain = max(0.5 * float(state.direction @ state.score), 0.0)
         state.length, state.tries = 1.0, 0
-        stalled = len(state.climbed) == STALLED_STEPS and sum(state.climbed) < STALLED
+        little = max(STALLED, POLISHED_NOISE * state.noise)
+        stalled = len(state.climbed) == STALLED_STEPS and sum(state.climbed) < little
         if stalled:
             self._give_up(state)
-        if stalled or state.gain <= max(self._enough(state.phase), state.noise):
+        if stalled or state.gain <= self._enough(state):
             self._end_phase(state)
 
     def _give_up(self, state: State) -> None:
         """Believe what the last steps gained, whatever the slope promises."""
         state.stuck, state.gain = True, max(sum(state.climbed), 0.0)
 
-    def _enough(self, phase: str) -> float:
+    def _enough(self, state: State) -> float:
         """Return what may be left to be gained when a phase ends."""
-        if phase == "climbing" and not self.climb_only:
-            return max(CLIMBED, CLIMBED_EACH * self.count)
-        return POLISHED_SAMPLED / NEAR_THE_TOP * self.allowed if self.sampled else POLISHED
+        if state.phase == "climbing" and not self.climb_only:
+            return max(CLIMBED, CLIMBED_EACH * self.count, state.noise)
+        if not self.sampled:
+            return POLISHED
+        return max(POLISHED_SAMPLED / NEAR_THE_TOP * self.allowed, POLISHED_NOISE * state.noise)
 
     def _try(self, state: State) -> None:
         """Try a step; take it if the likelihood grows, else try a shorter one."""
@@ -393,34 +406,62 @@ class Ascent:
             state.phase = "ended"
         elif state.phase == "climbing":
             state.phase, state.stuck, state.climbed, state.noise = "polishing", False, [], 0.0
-            if self.with_information and not singular(state.covariance):
-                self._look_around(state)
+            if not singular(state.covariance):
+                self._settle_here(state)
+                if self.with_information and not self.sampled:
+                    state.information = information(self.rows, self.chart(state), CLIMBING_SEED)
+                else:
+                    self._explore(state, state.score)
             points = self._more_points(state) if self.sampled else state.points
+            state.noise *= state.points / points
             if points > state.points:
                 # The same place, with other points.
-                state.points, state.moments, state.noise = points, None, 0.0
+                state.points, state.moments = points, None
             else:
                 self._arrive(state, state.moments, state.value)  # type: ignore[arg-type]
         else:
             self._begin_average(state)
 
-    def _look_around(self, state: State) -> None:
-        """Find the information, and make a chart around the place where it is found."""
+    def _settle_here(self, state: State) -> None:
+        """Make the place the origin of the coordinates; what steps showed elsewhere is forgotten."""
         state.origin, state.pairs = (state.mean, state.covariance), []
-        state.information = information(self.rows, self.chart(state), CLIMBING_SEED)
         assert state.moments is not None
         state.score = self.chart(state).score(state.moments, state.mean, state.covariance)
 
+    def _explore(self, state: State, score: Floats) -> None:
+        """Find the curvature in the directions that a score asks for, one after the other.
+
+        Steps up show the curvature along themselves alone. Elsewhere that of complete rows stands for
+        it, which promises too little, or an information that is sampled, whose noise may do the same
+        where there are about as many parameters as rows.
+        """
+        chart, points = self.chart(state), min(state.points, self.first_points)
+        here = chart.coordinates(state.mean, state.covariance)
+
+        def ask(place: tuple[Floats, Floats]) -> Floats:
+            sampling = Sampling(points, CLIMBING_SEED, 0, Purpose.FULL)
+            return chart.score(self.rows.expect(*place, sampling)[0], *place)
+
+        def fall(direction: Floats) -> Floats:
+            complete = chart.information_times(direction)
+            share = PROBE / np.sqrt(direction @ complete)
+            shown = (before - ask(chart.moved(here + share * direction))) / share
+            return np.asarray(shown + (1.0 - LARGEST_STEP_SHARE) * complete)
+
+        before = ask((state.mean, state.covariance))
+        found = conjugate_pairs(self.curvature(state), score, fall, MEMORY, EXPLORED)
+        state.pairs = [*state.pairs, *found]
+
     def _begin_average(self, state: State) -> None:
-        if state.information is not None:
-            # It is known better than what steps showed.
-            state.pairs = []
-        state.scores = [state.score]
         # On an edge there is no top, whose curvature could say how large errors are.
-        goes_on = self.sampled and state.score.size and not singular(state.covariance)
-        state.phase = "averaging" if goes_on else "ended"
-        if state.phase == "ended":
-            state.ratio = 0.0
+        if not self.sampled or not state.score.size or singular(state.covariance):
+            state.phase, state.ratio = "ended", 0.0
+            return
+        state.phase = "averaging"
+        if self.with_information and state.information is None:
+            self._settle_here(state)
+            state.information = information(self.rows, self.chart(state), CLIMBING_SEED)
+        state.scores = [state.score]
 
     def _average(self, state: State) -> None:
         """Ask again with other shifts; end when little is left of the Monte-Carlo error."""
@@ -429,14 +470,18 @@ class Ascent:
         count = len(state.scores)
         if count < FEWEST_AVERAGED:
             return
-        curvature = self.curvature(state)
         scores = np.array(state.scores)
+        if count == FEWEST_AVERAGED:
+            self._explore(state, scores.mean(axis=0))
+        curvature = self.curvature(state)
         scatter = scores - scores.mean(axis=0)
         noise = sum(curvature.gain(one) for one in scatter) / (count * (count - 1))
         state.ratio = float(self._ratios(state, curvature, scatter).max(initial=0.0))
         # What is left to go after the step that ends this, by the change of its noise alone.
         state.gain = noise
-        if (noise <= self.allowed and state.ratio <= self.accuracy) or count >= MOST_AVERAGED:
+        cheap = count * state.points * self.sampled < AIMED_DRAWS
+        near = noise <= (AIMED if cheap else self.allowed)
+        if (near and state.ratio <= self.accuracy) or count >= MOST_AVERAGED:
             state.score = scores.mean(axis=0)
             self._finish(state, curvature)
 
@@ -444,16 +489,28 @@ class Ascent:
         """Take the step that the averaged score asks for, unless it leads down.
 
         Values are compared over the points of the climb: those are asked in every phase but that of
-        averaging.
+        averaging. What is far from the top by more than noise is polished again.
         """
+        noise, promise = state.gain, curvature.gain(state.score)
         state.direction, state.length, state.phase = curvature @ state.score, 1.0, "ended"
         target, _ = self._target(state)
-        if curvature.gain(state.score) > SMALL_STEP:
-            moments, value = self._ask(state, *target)
-            if value < state.value - self.allowed:
-                return
-            state.moments, state.value = moments, value
+        if promise <= SMALL_STEP:
+            state.mean, state.covariance = target
+            return
+        moments, value = self._ask(state, *target)
+        if value < state.value - self.allowed:
+            return
+        far = promise > MUCH_NOISE * noise and self._changes_much(state, target[1])
         state.mean, state.covariance = target
+        state.moments, state.value = moments, value
+        if far and not state.stuck:
+            state.phase, state.climbed = "polishing", []
+            self._arrive(state, moments, value)
+
+    def _changes_much(self, state: State, covariance: Floats) -> bool:
+        """Whether variances are so far from the state's that a step there is not to be the last."""
+        ratio = np.linalg.eigvals(np.linalg.solve(state.covariance, covariance)).real
+        return bool(ratio.min() * LAST_CHANGE < 1.0 or ratio.max() > LAST_CHANGE)
 
     def errors(self, state: State) -> Floats:
         """Monte-Carlo standard errors of (μ, Σ_ij for i >= j)."""

@@ -7,7 +7,7 @@ near to singular the covariance is. Other structures have their own basis.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -68,6 +68,11 @@ class Chart:
             return self.rows * whole[self.fixed :]
         P = np.linalg.inv(self.covariance)
         return self.rows * information_along(0.5 * (P + P.T), self.basis)
+
+    def information_times(self, direction: Floats) -> Floats:
+        """Return the information of complete rows times a direction."""
+        whole = self.complete
+        return np.asarray(whole * direction if whole.ndim == 1 else whole @ direction)
 
     def moved(self, step: Floats) -> tuple[Floats, Floats]:
         """Return mean and covariance at some coordinates; the covariance need not be one."""
@@ -221,6 +226,52 @@ class Curvature:
     def gain(self, score: Floats) -> float:
         """Return the gain in log-likelihood that a score promises: ½ g' I⁻¹ g."""
         return float(0.5 * score @ (self @ score))
+
+
+def conjugate_pairs(
+    first: Curvature,
+    score: Floats,
+    fall: Callable[[Floats], Floats],
+    most: int,
+    enough: float,
+) -> list[tuple[Floats, Floats]]:
+    """Return directions that a score asks for, one after the other, and the fall of scores along them.
+
+    Conjugate gradients on I x = g, with a first curvature in place of I⁻¹. With these pairs a
+    ``Curvature`` knows I⁻¹ g, and I⁻¹ where it differs most from the first one.
+
+    Parameters
+    ----------
+    first : Curvature
+    score : array
+        g, at the place where the information I is asked for.
+    fall : callable
+        Returns I times a direction.
+    most : int
+        Directions, at the most.
+    enough : float
+        When to stop: the share of the gain found that is still promised, by the first curvature.
+    """
+    pairs: list[tuple[Floats, Floats]] = []
+    left, gained = score, 0.0
+    direction = asked = first @ left
+    promise = float(asked @ left)
+    while promise > 0.0 and len(pairs) < most:
+        fallen = fall(direction)
+        curved = float(direction @ fallen)
+        if not curved > 0.0:
+            # No hill along this direction.
+            break
+        pairs.append((direction, fallen))
+        gained += 0.5 * promise * promise / curved
+        left = left - promise / curved * fallen
+        asked = first @ left
+        after = float(asked @ left)
+        if 0.5 * after <= enough * gained:
+            break
+        direction = asked + after / promise * direction
+        promise = after
+    return pairs
 
 
 def information_along(P: Floats, basis: Floats) -> Floats:

@@ -50,7 +50,7 @@ AS_GOOD_AS_EQUAL = 1.0 - 1e-5
 # Standard errors so many times those of complete data are named.
 MUCH_LARGER = 4.0
 # By what share parameters may have changed since the information was found, where it is sampled.
-ALLOWED_CHANGE = 5e-3
+ALLOWED_CHANGE = 1e-2
 
 
 @dataclass(frozen=True)
