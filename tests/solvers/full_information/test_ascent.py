@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import halfseen as hs
-from benchmarks.hard_tables import visits
+from benchmarks.hard_tables import half_hidden, visits
 from halfseen.parallel import single_blas_thread
+from halfseen.solvers.full_information import information
 from halfseen.solvers.full_information.ascent import (
+    NEAR_THE_TOP,
     SETTLED,
     Ascent,
     complete_errors,
@@ -255,6 +257,26 @@ def test_errors_of_complete_rows():
     np.testing.assert_allclose(complete_errors(S, 50), np.sqrt(ref / 50), rtol=1e-12)
 
 
+# Wide tables ----------------------------------------------------------------------------------------
+
+
+def test_many_parameters_at_strong_correlations_end_at_one_top(monkeypatch):
+    # 495 parameters from 400 rows of which half is hidden: most of what complete rows would say is lost
+    # in some directions, and a sampled information is wrong there. Both ways know what is left to them.
+    seen = half_hidden(400, 0, 30, 0.9)
+    data = hs.IntervalData(seen.lower, seen.upper)
+    one = hs.fit(data, random_state=0)
+    monkeypatch.setattr(information, "MOST_PARAMETERS", 0)
+    other = hs.fit(data, random_state=0)
+    assert one.status is other.status is hs.Status.CONVERGED
+    left = max(fit.history["gain_left"] for fit in (one, other))
+    assert left <= NEAR_THE_TOP
+    # Gains left are expected ones, of χ² numbers with as many degrees of freedom as there are
+    # parameters: each is below its top by that, or little more.
+    apart = one.score_rows().sum() - other.score_rows().sum()
+    assert abs(apart) < 2.0 * NEAR_THE_TOP
+
+
 # The edge of the domain -----------------------------------------------------------------------------
 
 
@@ -270,6 +292,15 @@ def test_without_a_top_all_seeds_end_at_the_same_place_on_the_edge(number):
     np.testing.assert_array_equal(fits[0].mean, fits[1].mean)
     np.testing.assert_array_equal(fits[0].covariance, fits[1].covariance)
     assert np.linalg.eigvalsh(fits[0].correlation)[0] < SINGULAR
+
+
+@pytest.mark.parametrize("number", [9, 18])
+def test_a_slow_way_to_the_edge_is_gone_to_its_end(number):
+    # What is left is less than noise all along, but for averages; and one step leads nowhere near.
+    seen = visits(72, number)
+    with pytest.warns(hs.ConvergenceWarning):
+        fit = hs.fit(hs.IntervalData(seen.lower, seen.upper), random_state=0)
+    assert fit.status is hs.Status.ON_DOMAIN_EDGE
 
 
 def test_a_direction_that_leads_out_of_all_covariances_is_not_taken():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import halfseen as hs
-from halfseen.solvers.full_information.charts import Chart, Curvature
+from halfseen.solvers.full_information.charts import Chart, Curvature, conjugate_pairs
 from halfseen.solvers.full_information.expectation import Sampling
 from halfseen.solvers.full_information.information import complete_information
 from halfseen.solvers.full_information.m_step import (
@@ -69,6 +69,8 @@ def test_complete_rows_say_what_they_say_in_other_coordinates(name):
     J = chart.spread(np.eye(chart.m_step.count(3)))
     comp = np.diag(chart.complete) if chart.complete.ndim == 1 else chart.complete
     np.testing.assert_allclose(comp, J @ whole @ J.T, rtol=1e-10, atol=1e-9)
+    direction = np.arange(1.0, len(comp) + 1.0)
+    np.testing.assert_allclose(chart.information_times(direction), comp @ direction, rtol=1e-12)
 
 
 RULES = {
@@ -156,6 +158,45 @@ def test_the_last_step_is_always_solved():
     M = np.array([curvature @ e for e in np.eye(5)])
     np.testing.assert_allclose(M, M.T, atol=1e-12)
     assert np.linalg.eigvalsh(M)[0] > 0.0
+
+
+def _lost(shares):
+    """An information of which some shares are lost, in directions of its own, and a score."""
+    rng = np.random.default_rng(4)
+    turn = np.linalg.qr(rng.normal(size=(12, 12)))[0]
+    return turn @ np.diag(1.0 - np.asarray(shares)) @ turn.T, rng.normal(size=12)
+
+
+def test_directions_that_a_score_asks_for_show_what_is_lost():
+    # Three shares, and no more than as many directions: conjugate gradients end after as many steps.
+    information, score = _lost([0.98] * 2 + [0.7] * 4 + [0.0] * 6)
+    first = Curvature(np.ones(12))
+    pairs = conjugate_pairs(first, score, lambda v: information @ v, 20, 1e-12)
+    assert len(pairs) == 3
+    curvature = Curvature(first.first, pairs)
+    np.testing.assert_allclose(curvature @ score, np.linalg.solve(information, score), rtol=1e-9)
+    # Steps along them are conjugate, as those of a search would be.
+    cross = np.array([[a @ fall for _, fall in pairs] for a, _ in pairs])
+    np.testing.assert_allclose(cross - np.diag(np.diag(cross)), 0.0, atol=1e-9 * cross.max())
+
+
+def test_directions_end_where_little_is_promised_and_where_there_is_no_hill():
+    information, score = _lost(np.linspace(0.0, 0.95, 12))
+    first = Curvature(np.ones(12))
+    gain = 0.5 * score @ np.linalg.solve(information, score)
+    gains, counts = [], []
+    for enough in (0.5, 0.1, 0.001):
+        pairs = conjugate_pairs(first, score, lambda v: information @ v, 20, enough)
+        gains.append(Curvature(first.first, pairs).gain(score))
+        counts.append(len(pairs))
+    assert counts[0] < counts[1] < counts[2] < 12
+    assert gains[0] < gains[1] < gains[2] < gain
+    assert gains[2] == pytest.approx(gain, rel=0.01)
+    assert len(conjugate_pairs(first, score, lambda v: information @ v, 2, 0.0)) == 2
+    # More than all is lost in a direction of a score: the rows say that this is no top.
+    information, score = _lost([1.2] * 12)
+    assert conjugate_pairs(first, score, lambda v: information @ v, 20, 0.1) == []
+    assert conjugate_pairs(first, np.zeros(12), lambda v: information @ v, 20, 0.1) == []
 
 
 def test_without_steps_the_first_estimate_stands():
