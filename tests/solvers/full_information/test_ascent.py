@@ -10,7 +10,7 @@ from benchmarks.hard_tables import half_hidden, visits
 from halfseen.parallel import single_blas_thread
 from halfseen.solvers.full_information import information
 from halfseen.solvers.full_information.ascent import (
-    NEAR_THE_TOP,
+    AIMED,
     SETTLED,
     Ascent,
     complete_errors,
@@ -261,20 +261,19 @@ def test_errors_of_complete_rows():
 
 
 def test_many_parameters_at_strong_correlations_end_at_one_top(monkeypatch):
-    # 495 parameters from 400 rows of which half is hidden: most of what complete rows would say is lost
-    # in some directions, and a sampled information is wrong there. Both ways know what is left to them.
-    seen = half_hidden(400, 0, 30, 0.9)
+    # Of 152 parameters most is lost in some directions. With more of them there is no information to step
+    # by, and the curvature of complete rows would promise too little: the fit was half a unit lower.
+    seen = half_hidden(400, 0, 16, 0.97)
     data = hs.IntervalData(seen.lower, seen.upper)
     one = hs.fit(data, random_state=0)
     monkeypatch.setattr(information, "MOST_PARAMETERS", 0)
     other = hs.fit(data, random_state=0)
     assert one.status is other.status is hs.Status.CONVERGED
-    left = max(fit.history["gain_left"] for fit in (one, other))
-    assert left <= NEAR_THE_TOP
-    # Gains left are expected ones, of χ² numbers with as many degrees of freedom as there are
-    # parameters: each is below its top by that, or little more.
+    assert max(fit.history["gain_left"] for fit in (one, other)) <= AIMED
+    # Each is expected to be so much below the top. That is ½ χ² in as many directions as have noise, at
+    # worst in one, and then above five times that in one of forty fits.
     apart = one.score_rows().sum() - other.score_rows().sum()
-    assert abs(apart) < 2.0 * NEAR_THE_TOP
+    assert abs(apart) < 5.0 * AIMED
 
 
 # The edge of the domain -----------------------------------------------------------------------------
@@ -294,10 +293,11 @@ def test_without_a_top_all_seeds_end_at_the_same_place_on_the_edge(number):
     assert np.linalg.eigvalsh(fits[0].correlation)[0] < SINGULAR
 
 
-@pytest.mark.parametrize("number", [9, 18])
-def test_a_slow_way_to_the_edge_is_gone_to_its_end(number):
-    # What is left is less than noise all along, but for averages; and one step leads nowhere near.
-    seen = visits(72, number)
+@pytest.mark.parametrize(("n", "number"), [(90, 24), (110, 3)])
+def test_a_slow_way_to_the_edge_is_gone_to_its_end(n, number):
+    # A score by itself promises less than its noise there. Averages promise more, but one step is not
+    # enough: fits that ended with it were 12 and 13 units lower.
+    seen = visits(n, number)
     with pytest.warns(hs.ConvergenceWarning):
         fit = hs.fit(hs.IntervalData(seen.lower, seen.upper), random_state=0)
     assert fit.status is hs.Status.ON_DOMAIN_EDGE
