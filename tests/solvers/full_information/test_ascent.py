@@ -261,8 +261,8 @@ def test_errors_of_complete_rows():
 
 
 def test_many_parameters_at_strong_correlations_end_at_one_top(monkeypatch):
-    # Of 152 parameters most is lost in some directions. With more of them there is no information to step
-    # by, and the curvature of complete rows would promise too little: the fit was half a unit lower.
+    # Of 152 parameters most is lost in some directions. With more of them there is no information to
+    # step by, and the curvature of complete rows promises too little: it ends half a unit lower.
     seen = half_hidden(400, 0, 16, 0.97)
     data = hs.IntervalData(seen.lower, seen.upper)
     one = hs.fit(data, random_state=0)
