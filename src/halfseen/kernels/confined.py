@@ -16,7 +16,7 @@ from numba import njit
 
 from halfseen.kernels.bivariate import outer_nodes
 from halfseen.kernels.special import ndtr, ndtri
-from halfseen.kernels.univariate import FAR, draw, interval, log_mass
+from halfseen.kernels.univariate import FAR, NEGLIGIBLE_DROP, draw, interval, log_mass
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 # Where every path of a row ends outside its region, so many more sets of points are tried.
@@ -155,40 +155,54 @@ def set_moments(m, s, low, high, k, confines, out):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _add_rectangle(out, total, a, b, rho, root, part):
+    # Add what a rectangle says to the moments `out`, of log-mass `total`; return the log-mass of both.
+    node, weight, peak = outer_nodes(a[0], b[0], a[1], b[1], rho)
+    part[:, :], inner = 0.0, np.empty(5)
+    for k in range(node.size):
+        u = node[k]
+        mass = interval((a[1] - rho * u) / root, (b[1] - rho * u) / root, inner)
+        if mass > -math.inf:
+            power = weight[k] * math.exp(-0.5 * u * u + mass - peak)
+            _add_products(part, power, u, rho * u, root, inner)
+    if not part[0, 0] > 0.0:
+        return total
+    mass = math.log(part[0, 0]) + peak - HALF_LOG_TWO_PI
+    _mix(out, total, part, mass)
+    return log_add(total, mass)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def box_moments(m, S, sets, confines, out):
     """Log-mass of N(m, S) on a product of two unions of intervals.
 
     ``out[a, b]`` becomes E[(x − m₀)^a (y − m₁)^b], a + b <= 4. Quadrature over the first cell, closed
-    forms over the second.
+    forms over the second, for each rectangle that has mass next to the others.
     """
     s0, s1 = math.sqrt(S[0, 0]), math.sqrt(S[1, 1])
     rho = S[0, 1] / (s0 * s1)
     root = math.sqrt(max(1.0 - rho * rho, 1e-300))
-    total, part, inner = -math.inf, np.empty((5, 5)), np.empty(5)
+    total, part = -math.inf, np.empty((5, 5))
+    start = confines.piece[sets[0]], confines.piece[sets[1]]
+    count = confines.piece[sets[0] + 1] - start[0], confines.piece[sets[1] + 1] - start[1]
+    a, b = np.empty((count[0] * count[1], 2)), np.empty((count[0] * count[1], 2))
+    bound = np.empty(len(a))
+    for k in range(len(a)):
+        p, q = start[0] + k // count[1], start[1] + k % count[1]
+        a[k, 0], b[k, 0] = (confines.lower[p] - m[0]) / s0, (confines.upper[p] - m[0]) / s0
+        a[k, 1], b[k, 1] = (confines.lower[q] - m[1]) / s1, (confines.upper[q] - m[1]) / s1
+        # A rectangle has no more mass than either of its sides.
+        bound[k] = min(log_mass(a[k, 0], b[k, 0]), log_mass(a[k, 1], b[k, 1]))
     out[:, :] = 0.0
-    for p in range(confines.piece[sets[0]], confines.piece[sets[0] + 1]):
-        a1, b1 = (confines.lower[p] - m[0]) / s0, (confines.upper[p] - m[0]) / s0
-        for q in range(confines.piece[sets[1]], confines.piece[sets[1] + 1]):
-            a2, b2 = (confines.lower[q] - m[1]) / s1, (confines.upper[q] - m[1]) / s1
-            if not (a1 < b1 and a2 < b2):
-                continue
-            node, weight, peak = outer_nodes(a1, b1, a2, b2, rho)
-            part[:, :] = 0.0
-            for k in range(node.size):
-                u = node[k]
-                mass = interval((a2 - rho * u) / root, (b2 - rho * u) / root, inner)
-                if mass == -math.inf:
-                    continue
-                power = weight[k] * math.exp(-0.5 * u * u + mass - peak)
-                _add_products(part, power, u, rho * u, root, inner)
-            if not part[0, 0] > 0.0:
-                continue
-            mass = math.log(part[0, 0]) + peak - HALF_LOG_TWO_PI
-            _mix(out, total, part, mass)
-            total = log_add(total, mass)
-    for a in range(5):
-        for b in range(5 - a):
-            out[a, b] *= s0**a * s1**b
+    for _ in range(len(a)):
+        k = bound.argmax()
+        if not bound[k] > total - NEGLIGIBLE_DROP:
+            break
+        total = _add_rectangle(out, total, a[k], b[k], rho, root, part)
+        bound[k] = -math.inf
+    for i in range(5):
+        for j in range(5 - i):
+            out[i, j] *= s0**i * s1**j
     return total
 
 
@@ -279,7 +293,7 @@ def _uniform(point, shift):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _walk(L, low, high, tilt, points, shift, X, weights):
+def _walk(L, low, high, order, tilt, points, shift, X, weights):
     # Paths e of cells in one interval each, every step drawn around its tilt μ: its weight is
     # P(a < z + μ < b)·φ(e)/φ(e − μ).
     h = len(L)
@@ -309,12 +323,12 @@ def _walk(L, low, high, tilt, points, shift, X, weights):
                 product = 1.0
             e[j] += mu
             total += mu * (0.5 * mu - e[j])
-            X[q, j] = centre + L[j, j] * e[j]
+            X[q, order[j]] = centre + L[j, j] * e[j]
         weights[q] = total + math.log(product)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _tilt_towards(L, low, high, X, weights, tilt):
+def _tilt_towards(L, low, high, order, X, weights, tilt):
     # The tilt that is best if paths pass near the weighted mean of those at hand (Botev 2017): with Λ_k
     # the mean of the restricted step k there, μ_j = Σ_{k>j} L_kj Λ_k / L_kk.
     h, top = len(L), weights.max()
@@ -323,7 +337,7 @@ def _tilt_towards(L, low, high, X, weights, tilt):
         w = math.exp(weights[q] - top)
         total += w
         for j in range(h):
-            e[j] += w * X[q, j]
+            e[j] += w * X[q, order[j]]
     for j in range(h):
         e[j] /= total
         for k in range(j):
@@ -341,23 +355,61 @@ def _tilt_towards(L, low, high, X, weights, tilt):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _in_order(S, low, high, order, L):
+    # The least likely cell first, then the least likely given its mean there, and so on (Gibson,
+    # Glasbey and Elston 1994): weights of paths are then most alike. Fills the order and the Cholesky
+    # factor of S in it, and puts the limits in it; returns whether the factor exists.
+    h = len(S)
+    e, part = np.empty(h), np.empty(5)
+    for j in range(h):
+        order[j] = j
+    for j in range(h):
+        least, best, spread, middle = math.inf, -1, 0.0, 0.0
+        for i in range(j, h):
+            left, centre = S[order[i], order[i]], 0.0
+            for k in range(j):
+                left -= L[i, k] * L[i, k]
+                centre += L[i, k] * e[k]
+            if not left > 0.0:
+                return False
+            s = math.sqrt(left)
+            mass = log_mass((low[i] - centre) / s, (high[i] - centre) / s)
+            if mass < least or best < 0:
+                least, best, spread, middle = mass, i, s, centre
+        order[j], order[best] = order[best], order[j]
+        low[j], low[best] = low[best], low[j]
+        high[j], high[best] = high[best], high[j]
+        for k in range(j):
+            L[j, k], L[best, k] = L[best, k], L[j, k]
+        L[j, j] = spread
+        for i in range(j + 1, h):
+            value = S[order[i], order[j]]
+            for k in range(j):
+                value -= L[i, k] * L[j, k]
+            L[i, j] = value / spread
+        interval((low[j] - middle) / spread, (high[j] - middle) / spread, part)
+        e[j] = part[1]
+    return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _interval_paths(m, S, sets, confines, points, shift, X, weights):
     # Cells in one interval each: some paths show where to tilt the steps of all.
     h = m.size
-    low, high = np.empty(h), np.empty(h)
+    low, high, order = np.empty(h), np.empty(h), np.empty(h, dtype=np.int64)
     for j in range(h):
         p = confines.piece[sets[j]]
         low[j], high[j] = confines.lower[p] - m[j], confines.upper[p] - m[j]
     L, tilt = np.zeros((h, h)), np.zeros(h)
-    if not cholesky(S, L):
+    if not _in_order(S, low, high, order, L):
         weights[:] = -math.inf
         return
     # In few dimensions weights are much alike without.
     for _ in range(min(TILTS, h // CELLS_PER_TILT)):
         few = min(SCOUTS, (weights.size + 1) // 2)
-        _walk(L, low, high, tilt, points[:few], shift, X, weights[:few])
-        _tilt_towards(L, low, high, X, weights[:few], tilt)
-    _walk(L, low, high, tilt, points, shift, X, weights)
+        _walk(L, low, high, order, tilt, points[:few], shift, X, weights[:few])
+        _tilt_towards(L, low, high, order, X, weights[:few], tilt)
+    _walk(L, low, high, order, tilt, points, shift, X, weights)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

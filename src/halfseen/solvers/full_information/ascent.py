@@ -194,6 +194,8 @@ class Ascent:
         self.with_information = with_information and can_inform(m_step, d)
         self.sampled = rows.overview.sampled
         self.nothing_hidden = not rows.overview.hidden.any()
+        # Paths jump between the pieces of a set, and scores with them: differences of those say nothing.
+        self.explores = self.sampled > 0 and rows.overview.convex
         self.first_points = int(np.clip(FIRST_DRAWS // max(1, self.sampled), *FIRST_POINTS))
         self.allowed = NEAR_THE_TOP * max(1.0, self.count / MANY_PARAMETERS)
         # Those of which every value is seen have their own moments, in closed form.
@@ -254,11 +256,15 @@ class Ascent:
         return Curvature(np.asarray(first, dtype=np.float64), state.pairs)
 
     def _ask(
-        self, state: State, mean: Floats, covariance: Floats, replicate: int = 0
+        self,
+        state: State,
+        mean: Floats,
+        covariance: Floats,
+        replicate: int = 0,
+        seed: int = CLIMBING_SEED,
     ) -> tuple[Moments, float]:
         # The way up is the same for every seed, and so is the top that is found where there are
         # several, or none. A seed is for the averages, which say what the points are worth.
-        seed = self.seed if state.phase == "averaging" else CLIMBING_SEED
         sampling = Sampling(state.points, seed, replicate, Purpose.FULL)
         return self.rows.expect(mean, covariance, sampling)
 
@@ -348,6 +354,8 @@ class Ascent:
             self._listen(state)
         if state.length == 0.0 or state.gain <= state.noise:
             # Expectation maximisation does not lead up either, or what is left is noise.
+            if state.phase == "polishing" and state.gain > state.noise and self._ask_more(state):
+                return
             state.stuck = True
             if singular(state.covariance):
                 self._give_up(state)
@@ -408,10 +416,10 @@ class Ascent:
             state.phase, state.stuck, state.climbed, state.noise = "polishing", False, [], 0.0
             if not singular(state.covariance):
                 self._settle_here(state)
-                if self.with_information and not self.sampled:
-                    state.information = information(self.rows, self.chart(state), CLIMBING_SEED)
-                else:
+                if self.explores:
                     self._explore(state, state.score)
+                elif self.with_information:
+                    state.information = information(self.rows, self.chart(state), CLIMBING_SEED)
             points = self._more_points(state) if self.sampled else state.points
             state.noise *= state.points / points
             if points > state.points:
@@ -461,17 +469,21 @@ class Ascent:
         if self.with_information and state.information is None:
             self._settle_here(state)
             state.information = information(self.rows, self.chart(state), CLIMBING_SEED)
+        elif not self.explores:
+            # It is known better than what steps showed.
+            state.pairs = []
         state.scores = [state.score]
 
     def _average(self, state: State) -> None:
         """Ask again with other shifts; end when little is left of the Monte-Carlo error."""
-        moments, _ = self._ask(state, state.mean, state.covariance, len(state.scores))
-        state.scores.append(self.chart(state).score(moments, state.mean, state.covariance))
+        place = state.mean, state.covariance
+        moments, _ = self._ask(state, *place, len(state.scores), self.seed)
+        state.scores.append(self.chart(state).score(moments, *place))
         count = len(state.scores)
         if count < FEWEST_AVERAGED:
             return
         scores = np.array(state.scores)
-        if count == FEWEST_AVERAGED:
+        if count == FEWEST_AVERAGED and self.explores:
             self._explore(state, scores.mean(axis=0))
         curvature = self.curvature(state)
         scatter = scores - scores.mean(axis=0)
@@ -488,8 +500,8 @@ class Ascent:
     def _finish(self, state: State, curvature: Curvature) -> None:
         """Take the step that the averaged score asks for, unless it leads down.
 
-        Values are compared over the points of the climb: those are asked in every phase but that of
-        averaging. What is far from the top by more than noise is polished again.
+        Values are compared over the points of the climb, and where these say no, over those of some
+        averages. What is far from the top by more than noise is polished again.
         """
         noise, promise = state.gain, curvature.gain(state.score)
         state.direction, state.length, state.phase = curvature @ state.score, 1.0, "ended"
@@ -498,14 +510,40 @@ class Ascent:
             state.mean, state.covariance = target
             return
         moments, value = self._ask(state, *target)
-        if value < state.value - self.allowed:
+        real = self.explores and promise > MUCH_NOISE * noise
+        if value < state.value - self.allowed and not (real and self._leads_up(state, target)):
+            if real and not self._ask_more(state):
+                # The slope promises what no step brings.
+                state.gain = promise
             return
-        far = promise > MUCH_NOISE * noise and self._changes_much(state, target[1])
+        far = real and self._changes_much(state, target[1])
         state.mean, state.covariance = target
         state.moments, state.value = moments, value
         if far and not state.stuck:
             state.phase, state.climbed = "polishing", []
             self._arrive(state, moments, value)
+
+    def _ask_more(self, state: State) -> bool:
+        """Polish with more points, if there may be more.
+
+        Averages of few points are biased, scores and log-likelihoods each in their own way: where no
+        step leads up that scores ask for, it is this that is left.
+        """
+        points = min(MOST_TIMES * state.points, MOST_POINTS)
+        if not self.explores or points <= state.points or singular(state.covariance):
+            return False
+        state.phase, state.noise = "polishing", state.noise * state.points / points
+        state.points, state.moments, state.stuck, state.climbed = points, None, False, []
+        return True
+
+    def _leads_up(self, state: State, target: tuple[Floats, Floats]) -> bool:
+        """Whether a place is higher by the points of several averages: those of the climb may err."""
+        gains = [
+            self._ask(state, *target, k, self.seed)[1]
+            - self._ask(state, state.mean, state.covariance, k, self.seed)[1]
+            for k in range(1, 1 + FEWEST_AVERAGED)
+        ]
+        return sum(gains) > 0.0
 
     def _changes_much(self, state: State, covariance: Floats) -> bool:
         """Whether variances are so far from the state's that a step there is not to be the last."""
@@ -557,10 +595,13 @@ class Ascent:
         share = min(np.sqrt(gain / state.gain), 0.999) if 0.0 < state.gain < np.inf else 0.5
         state.gain = gain
         state.climbed = [*state.climbed, gain][-STALLED_STEPS:]
-        # What does not fall any more is noise of the rule that pulls.
+        # What does not fall any more is noise: of the points, or of the rule that pulls.
         level = len(state.climbed) == STALLED_STEPS and gain > FALLING * state.climbed[0]
         left = gain / (1.0 - share) ** 2
-        if left <= SETTLED or level:
+        more = min(MOST_TIMES * state.points, MOST_POINTS)
+        if level and left > SETTLED and self.sampled and more > state.points:
+            state.points, state.climbed = more, []
+        elif left <= SETTLED or level:
             state.phase, state.ratio, state.gain = "ended", 0.0, left
 
 
