@@ -9,6 +9,7 @@ import halfseen as hs
 from halfseen.data import row_blocks
 from halfseen.data.row_blocks import array_blocks
 from halfseen.errors import AssumptionWarning, ContradictionError, InputError, NotIdentifiedError
+from halfseen.solvers.full_information import learn
 
 FOUR = hs.Gaussian(
     [1.0, -0.5, 0.3, 2.0],
@@ -26,9 +27,11 @@ pytestmark = pytest.mark.filterwarnings("ignore::halfseen.errors.ConvergenceWarn
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
-    """Pieces of 256 rows, in blocks of 64."""
+    """Pieces of 256 rows, in blocks of 64, and few steps from each of several starts."""
     monkeypatch.setattr(row_blocks, "CACHE_CELLS", 2**8)
     monkeypatch.setattr(row_blocks, "CACHES_PER_PIECE", 4)
+    # First climbs are on rows in memory, whatever the table is: few steps of them will do.
+    monkeypatch.setattr(learn, "TRIAL_STEPS", 3)
 
 
 def numbers(fit):
