@@ -166,6 +166,26 @@ def test_more_columns_than_rows_are_regularised():
     assert hs.fit(X, rule, covariance="shrinkage", random_state=0).status is hs.Status.CONVERGED
 
 
+def test_few_rows_do_not_blow_up_what_is_hidden():
+    # Cells that are filled by noisy correlations with a hundred columns spread too far: variances came
+    # out at 1.5², means half a deviation too low. Columns keep their own.
+    truth = hs.Gaussian(np.zeros(100), 0.2 + 0.8 * np.eye(100))
+    rule = hs.DetectionLimits(lower=0.0)
+    X = hs.simulate(truth, rule, 50, 1)
+    fit = hs.fit(X, rule, random_state=0)
+    assert fit.status is hs.Status.REGULARISED
+    for j in range(0, 100, 9):
+        own = hs.fit(X[:, [j]], rule)
+        # Some steps of expectation maximisation come so near, in standard errors.
+        error = own.standard_errors
+        assert abs(fit.mean[j] - own.mean[0]) < 0.5 * error.mean[0]
+        assert abs(fit.covariance[j, j] - own.covariance[0, 0]) < 0.5 * error.covariance[0, 0]
+    with pytest.warns(hs.ConvergenceWarning):
+        pairs = hs.fit(X, rule, "pairwise")
+    errors = [hs.metrics.relative_frobenius_error(g.covariance, truth) for g in (fit, pairs)]
+    assert errors[0] < errors[1]
+
+
 def test_starts_on_both_sides_end_at_the_same_top():
     rule = hs.SelfCensoring(hs.between(-1.0, 1.0))
     fit = hs.fit(hs.simulate(hs.Gaussian([0.2], [[1.0]]), rule, 500, 0), rule, random_state=0)

@@ -597,7 +597,7 @@ class Ascent:
         state.climbed = [*state.climbed, gain][-STALLED_STEPS:]
         # What does not fall any more is noise: of the points, or of the rule that pulls.
         level = len(state.climbed) == STALLED_STEPS and gain > FALLING * state.climbed[0]
-        left = gain / (1.0 - share) ** 2
+        left = gain if level else gain / (1.0 - share) ** 2
         more = min(MOST_TIMES * state.points, MOST_POINTS)
         if level and left > SETTLED and self.sampled and more > state.points:
             state.points, state.climbed = more, []

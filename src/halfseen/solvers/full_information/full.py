@@ -35,7 +35,7 @@ from halfseen.solvers.full_information.m_step import (
 from halfseen.solvers.full_information.problem import Overview, read_problem
 from halfseen.solvers.full_information.rows import HeldRows, KeptRows, Rows
 from halfseen.solvers.full_information.sparse import choose_penalty
-from halfseen.solvers.full_information.starts import start_from
+from halfseen.solvers.full_information.starts import margins, start_from
 from halfseen.solvers.result import Fit, Note, Source, Status
 
 Floats = NDArray[np.float64]
@@ -175,6 +175,8 @@ def full(
             )
         else:
             first = about.from_units(start.mean, start.covariance)
+        if isinstance(m_step.structure, Shrinkage) and _too_few_rows(about) and mean is None:
+            m_step = replace(m_step, margins=margins(rows))
         first = m_step.admit(*first)
         if found is not None:
             run = describe_run(rows, m_step, first, settings, penalty, start is not None)
@@ -182,6 +184,12 @@ def full(
         if isinstance(m_step.structure, Sparse) and penalty is None:
             m_step = replace(m_step, structure=choose_penalty(rows, m_step.mean, first, settings))
         return learn(rows, m_step, first, settings, notes, source, follow_start=start is not None)
+
+
+def _too_few_rows(about: Overview) -> bool:
+    """Whether a free covariance is as good as singular."""
+    n, d = about.shape
+    return n < ROWS_PER_COLUMN * d
 
 
 def m_step_for(
@@ -198,7 +206,7 @@ def m_step_for(
     structure = choose_structure(about, covariance, correlation, shrinkage, penalty)
     if structure is None:
         structure = Free()
-        if n < ROWS_PER_COLUMN * d:
+        if _too_few_rows(about):
             structure = Shrinkage()
             text = f"{n} rows, {d} columns. Choose covariance= yourself to say how."
             notes.append(Note(Status.REGULARISED, text))

@@ -299,13 +299,21 @@ class MStep:
     structure : CovarianceStructure
     mean : array of shape (d,) or None
         The mean, where it is known.
+    margins : pair of arrays of shape (d,), or None
+        Means and variances of the columns by themselves, where these are kept and correlations alone
+        are learned.
     """
 
     structure: CovarianceStructure
     mean: Floats | None = None
+    margins: tuple[Floats, Floats] | None = None
 
     def solve(self, moments: Moments, rows: int) -> tuple[Floats, Floats]:
         """Return the mean and covariance that fit best."""
+        if self.margins is not None:
+            mean, variance = self.margins
+            R = correlation_of(self.structure.solve(moments.about(mean), rows))
+            return mean, R * np.sqrt(np.outer(variance, variance))
         mean = moments.first if self.mean is None else self.mean
         return mean, self.structure.solve(moments.about(mean), rows)
 

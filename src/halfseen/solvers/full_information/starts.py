@@ -21,6 +21,8 @@ Floats = NDArray[np.float64]
 
 # Steps of expectation maximisation for each column by itself.
 COLUMN_STEPS, COLUMN_POINTS, SMALLEST_VARIANCE = 4, 16, 1e-6
+# The same where columns keep what is found, which is then good to a small share of a standard error.
+MARGIN_STEPS, MARGIN_POINTS = 15, 256
 # Correlations of the rows in which a pair is seen, with weight n/(n + this): few rows say little.
 PRIOR_ROWS = 20.0
 # Smallest eigenvalue of the correlations that are started from.
@@ -73,6 +75,15 @@ def _likeliest_floor(rows: Rows, mean: Floats, covariance: Floats) -> tuple[Floa
     return places[int(np.argmax(values))]
 
 
+def margins(rows: Rows) -> tuple[Floats, Floats] | None:
+    """Return means and variances of the columns by themselves, in standardised units.
+
+    None where inequalities bind columns together. With few rows each keeps its own: a hidden cell that
+    is filled by noisy correlations with many columns spreads too far, and variances grow with it.
+    """
+    return None if rows.overview.bound else _columns(rows, MARGIN_STEPS, MARGIN_POINTS)
+
+
 def available_start(rows: Rows) -> tuple[Floats, Floats]:
     """Start from the columns one by one, and from the rows in which pairs are seen."""
     moments = rows.seen_moments()
@@ -92,12 +103,14 @@ def available_start(rows: Rows) -> tuple[Floats, Floats]:
     return mean, R * np.sqrt(np.outer(variance, variance))
 
 
-def _columns(rows: Rows) -> tuple[Floats, Floats]:
+def _columns(
+    rows: Rows, steps: int = COLUMN_STEPS, points: int = COLUMN_POINTS
+) -> tuple[Floats, Floats]:
     """Censored maximum likelihood of each column by itself: expectation maximisation."""
     d = rows.overview.shape[1]
     mean, variance = np.zeros(d), np.ones(d)
-    for _ in range(COLUMN_STEPS):
-        moments, _ = rows.expect(mean, np.diag(variance), Sampling(COLUMN_POINTS, 0))
+    for _ in range(steps):
+        moments, _ = rows.expect(mean, np.diag(variance), Sampling(points, 0))
         mean = moments.first
         variance = np.maximum(np.diag(moments.about(mean)), SMALLEST_VARIANCE)
     return mean, variance
