@@ -469,7 +469,7 @@ class Ascent:
         if self.with_information and state.information is None:
             self._settle_here(state)
             state.information = information(self.rows, self.chart(state), CLIMBING_SEED)
-        elif not self.explores:
+        elif state.information is not None and not self.explores:
             # It is known better than what steps showed.
             state.pairs = []
         state.scores = [state.score]
