@@ -454,30 +454,6 @@ def test_many_cells_have_the_mass_and_the_mean_of_their_region(h, rho):
     assert (np.abs(np.mean(first, axis=0) - mean) < 5.0 * np.hypot(own, error) + 2e-3).all()
 
 
-@pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 2, 0, 1]])
-def test_cells_that_contradict_each_other_are_drawn_in_an_order_that_helps(order):
-    # A common factor pulls the cells to different sides of their limits. One of them is all but
-    # impossible: drawn last, nearly no path would come near to it.
-    load = np.array([0.95, 0.9, -0.95, -0.97])[order]
-    S = np.outer(load, load) + np.diag(1.0 - load**2)
-    limits = np.array([0.5, 0.8, 0.3, -3.0])[order]
-    sets = [[(-INF, limit)] for limit in limits]
-    args = np.arange(4), np.empty((0, 4)), np.empty(0), confines(*sets), lattice(256, 4)
-    rng, found = np.random.default_rng(6), []
-    for _ in range(20):
-        X, weights = np.empty((256, 4)), np.empty(256)
-        found.append(confined.fill_paths(np.zeros(4), S, *args, rng.random(4), X, weights))
-
-    # Given the factor cells are independent: one integral.
-    def integrand(u):
-        logs = stats.norm.logcdf((limits - u * load) / np.sqrt(1.0 - load**2))
-        return math.exp(logs.sum() + stats.norm.logpdf(u))
-
-    ref = math.log(integrate.quad(integrand, -10.0, 10.0, epsabs=0.0, limit=200, points=[0.0])[0])
-    assert np.std(found, ddof=1) < 0.1
-    assert np.mean(found) == pytest.approx(ref, abs=5.0 * 0.1 / math.sqrt(20) + 0.5 * 0.1**2)
-
-
 def test_an_empty_region_is_told():
     A, c = np.array([[1.0, 1, 1, 1], [-1.0, -1, -1, -1]]), np.array([0.0, -1.0])
     mass, _, _ = _filled([LINE] * 4, A, c, 16, np.zeros(4))

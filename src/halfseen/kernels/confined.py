@@ -293,7 +293,7 @@ def _uniform(point, shift):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _walk(L, low, high, order, tilt, points, shift, X, weights):
+def _walk(L, low, high, tilt, points, shift, X, weights):
     # Paths e of cells in one interval each, every step drawn around its tilt μ: its weight is
     # P(a < z + μ < b)·φ(e)/φ(e − μ).
     h = len(L)
@@ -323,12 +323,12 @@ def _walk(L, low, high, order, tilt, points, shift, X, weights):
                 product = 1.0
             e[j] += mu
             total += mu * (0.5 * mu - e[j])
-            X[q, order[j]] = centre + L[j, j] * e[j]
+            X[q, j] = centre + L[j, j] * e[j]
         weights[q] = total + math.log(product)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _tilt_towards(L, low, high, order, X, weights, tilt):
+def _tilt_towards(L, low, high, X, weights, tilt):
     # The tilt that is best if paths pass near the weighted mean of those at hand (Botev 2017): with Λ_k
     # the mean of the restricted step k there, μ_j = Σ_{k>j} L_kj Λ_k / L_kk.
     h, top = len(L), weights.max()
@@ -337,7 +337,7 @@ def _tilt_towards(L, low, high, order, X, weights, tilt):
         w = math.exp(weights[q] - top)
         total += w
         for j in range(h):
-            e[j] += w * X[q, order[j]]
+            e[j] += w * X[q, j]
     for j in range(h):
         e[j] /= total
         for k in range(j):
@@ -355,61 +355,23 @@ def _tilt_towards(L, low, high, order, X, weights, tilt):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _in_order(S, low, high, order, L):
-    # The least likely cell first, then the least likely given its mean there, and so on (Gibson,
-    # Glasbey and Elston 1994): weights of paths are then most alike. Fills the order and the Cholesky
-    # factor of S in it, and puts the limits in it; returns whether the factor exists.
-    h = len(S)
-    e, part = np.empty(h), np.empty(5)
-    for j in range(h):
-        order[j] = j
-    for j in range(h):
-        least, best, spread, middle = math.inf, -1, 0.0, 0.0
-        for i in range(j, h):
-            left, centre = S[order[i], order[i]], 0.0
-            for k in range(j):
-                left -= L[i, k] * L[i, k]
-                centre += L[i, k] * e[k]
-            if not left > 0.0:
-                return False
-            s = math.sqrt(left)
-            mass = log_mass((low[i] - centre) / s, (high[i] - centre) / s)
-            if mass < least or best < 0:
-                least, best, spread, middle = mass, i, s, centre
-        order[j], order[best] = order[best], order[j]
-        low[j], low[best] = low[best], low[j]
-        high[j], high[best] = high[best], high[j]
-        for k in range(j):
-            L[j, k], L[best, k] = L[best, k], L[j, k]
-        L[j, j] = spread
-        for i in range(j + 1, h):
-            value = S[order[i], order[j]]
-            for k in range(j):
-                value -= L[i, k] * L[j, k]
-            L[i, j] = value / spread
-        interval((low[j] - middle) / spread, (high[j] - middle) / spread, part)
-        e[j] = part[1]
-    return True
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def _interval_paths(m, S, sets, confines, points, shift, X, weights):
     # Cells in one interval each: some paths show where to tilt the steps of all.
     h = m.size
-    low, high, order = np.empty(h), np.empty(h), np.empty(h, dtype=np.int64)
+    low, high = np.empty(h), np.empty(h)
     for j in range(h):
         p = confines.piece[sets[j]]
         low[j], high[j] = confines.lower[p] - m[j], confines.upper[p] - m[j]
     L, tilt = np.zeros((h, h)), np.zeros(h)
-    if not _in_order(S, low, high, order, L):
+    if not cholesky(S, L):
         weights[:] = -math.inf
         return
     # In few dimensions weights are much alike without.
     for _ in range(min(TILTS, h // CELLS_PER_TILT)):
         few = min(SCOUTS, (weights.size + 1) // 2)
-        _walk(L, low, high, order, tilt, points[:few], shift, X, weights[:few])
-        _tilt_towards(L, low, high, order, X, weights[:few], tilt)
-    _walk(L, low, high, order, tilt, points, shift, X, weights)
+        _walk(L, low, high, tilt, points[:few], shift, X, weights[:few])
+        _tilt_towards(L, low, high, X, weights[:few], tilt)
+    _walk(L, low, high, tilt, points, shift, X, weights)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
