@@ -327,7 +327,7 @@ def _short_note(found: Climb, settings: Settings) -> Note:
     text = (
         f"After {len(found.history)} steps the log-likelihood may still be {left} below its top; "
     )
-    if state.phase == "ended" and np.isfinite(state.ratio):
+    if state.phase == "ended" and settings.accuracy < state.ratio < np.inf:
         text = (
             f"After {len(found.history)} steps the largest Monte-Carlo error is {state.ratio:.0%} of "
             f"its statistical error; {settings.accuracy:.0%} was asked for: "
