@@ -23,8 +23,9 @@ HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 MOST_TRIES = 64
 # Nodes this many standard deviations away have no mass that a double can see.
 NEGLIGIBLE = 9.0
-# Paths that show where to tilt the others, and how often that is done.
-SCOUTS, TILTS, CELLS_PER_TILT = 16, 2, 5
+# Steps towards the tilts of paths, and the share of the way that each goes: whole ones may overshoot, each
+# by more than the last.
+TILT_STEPS, TILT_SHARE = 4, 0.5
 GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 SMALLEST_UNIFORM, SMALLEST_PRODUCT = 2.0**-53, 1e-30
 
@@ -328,49 +329,41 @@ def _walk(L, low, high, tilt, points, shift, X, weights):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _tilt_towards(L, low, high, X, weights, tilt):
-    # The tilt that is best if paths pass near the weighted mean of those at hand (Botev 2017): with Λ_k
-    # the mean of the restricted step k there, μ_j = Σ_{k>j} L_kj Λ_k / L_kk.
-    h, top = len(L), weights.max()
-    total, e = 0.0, np.zeros(h)
-    for q in range(weights.size):
-        w = math.exp(weights[q] - top)
-        total += w
+def _find_tilt(L, low, high, tilt):
+    # Towards the tilt under which the largest weight of a path is smallest (Botev 2017). With Λ_j the
+    # mean of the restricted step j, along the path e that has every step at its mean, there
+    # e_j = μ_j + Λ_j and μ_j = Σ_{k>j} L_kj Λ_k / L_kk.
+    h = len(L)
+    e, pull, part = np.empty(h), np.empty(h), np.empty(5)
+    tilt[:] = 0.0
+    for _ in range(TILT_STEPS):
         for j in range(h):
-            e[j] += w * X[q, j]
-    for j in range(h):
-        e[j] /= total
-        for k in range(j):
-            e[j] -= L[j, k] * e[k]
-        e[j] /= L[j, j]
-    pull, part = np.zeros(h), np.empty(5)
-    for j in range(h - 1, -1, -1):
-        tilt[j], centre = pull[j], 0.0
-        for k in range(j):
-            centre += L[j, k] * e[k]
-        a, b = (low[j] - centre) / L[j, j] - tilt[j], (high[j] - centre) / L[j, j] - tilt[j]
-        interval(a, b, part)
-        for k in range(j):
-            pull[k] += L[j, k] * part[1] / L[j, j]
+            centre, inverse = 0.0, 1.0 / L[j, j]
+            for k in range(j):
+                centre += L[j, k] * e[k]
+            a, b = (low[j] - centre) * inverse - tilt[j], (high[j] - centre) * inverse - tilt[j]
+            interval(a, b, part)
+            e[j] = tilt[j] + part[1]
+            pull[j] = 0.0
+            for k in range(j):
+                pull[k] += L[j, k] * part[1] * inverse
+        for j in range(h):
+            tilt[j] += TILT_SHARE * (pull[j] - tilt[j])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _interval_paths(m, S, sets, confines, points, shift, X, weights):
-    # Cells in one interval each: some paths show where to tilt the steps of all.
+    # Cells in one interval each: steps are tilted towards where the region lets all of them end.
     h = m.size
     low, high = np.empty(h), np.empty(h)
     for j in range(h):
         p = confines.piece[sets[j]]
         low[j], high[j] = confines.lower[p] - m[j], confines.upper[p] - m[j]
-    L, tilt = np.zeros((h, h)), np.zeros(h)
+    L, tilt = np.zeros((h, h)), np.empty(h)
     if not cholesky(S, L):
         weights[:] = -math.inf
         return
-    # In few dimensions weights are much alike without.
-    for _ in range(min(TILTS, h // CELLS_PER_TILT)):
-        few = min(SCOUTS, (weights.size + 1) // 2)
-        _walk(L, low, high, tilt, points[:few], shift, X, weights[:few])
-        _tilt_towards(L, low, high, X, weights[:few], tilt)
+    _find_tilt(L, low, high, tilt)
     _walk(L, low, high, tilt, points, shift, X, weights)
 
 
@@ -522,6 +515,42 @@ def fill_paths(m, S, sets, A, c, confines, points, shift, X, weights):
             weights /= total
             return top + math.log(total / ((attempt + 1) * weights.size))
     return -math.inf
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def order_cells(m, S, sets, confines, order):
+    """Fill ``order`` with the cells of a row, the least likely first.
+
+    Each is the one whose set has the least mass given those before it, where these have their expected
+    values (Gibson, Glasbey and Elston 1994): weights of paths then differ little.
+    """
+    h = m.size
+    L, e, moments = np.zeros((h, h)), np.empty(h), np.empty(5)
+    order[:] = np.arange(h)
+    for i in range(h):
+        chosen, least, centre, s = -1, math.inf, 0.0, 0.0
+        for p in range(i, h):
+            j = order[p]
+            mean, left = m[j], S[j, j]
+            for k in range(i):
+                mean += L[j, k] * e[k]
+                left -= L[j, k] * L[j, k]
+            if not left > 0.0:
+                # What is left of S is rounding: the rest as they come.
+                return
+            mass = set_log_mass(mean, math.sqrt(left), -math.inf, math.inf, sets[j], confines)
+            if chosen < 0 or mass < least:
+                chosen, least, centre, s = p, mass, mean, math.sqrt(left)
+        first = order[chosen]
+        order[chosen], order[i] = order[i], first
+        set_moments(centre, s, -math.inf, math.inf, sets[first], confines, moments)
+        e[i] = moments[1] / s
+        for p in range(i, h):
+            j = order[p]
+            value = S[j, first]
+            for k in range(i):
+                value -= L[j, k] * L[first, k]
+            L[j, i] = value / s
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -11,7 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from halfseen.kernels.confined import HALF_LOG_TWO_PI, expectation, fill_paths, invert
+from halfseen.kernels.confined import (
+    HALF_LOG_TWO_PI,
+    expectation,
+    fill_paths,
+    invert,
+    order_cells,
+)
 
 
 class Grouped(NamedTuple):
@@ -19,7 +25,8 @@ class Grouped(NamedTuple):
 
     ``rows[start[g] : start[g + 1]]`` are the rows of group g; ``missing[g]`` says which of their columns
     are missing at random. ``sets`` has the set of each cell, -1 where it is seen, and ``sign`` the signs
-    of the inequalities of each row.
+    of the inequalities of each row. ``order`` has the confined columns of each row in the order in which
+    they are sampled, and -1 after the last.
     """
 
     start: np.ndarray
@@ -27,6 +34,7 @@ class Grouped(NamedTuple):
     missing: np.ndarray
     sets: np.ndarray
     sign: np.ndarray
+    order: np.ndarray
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -82,15 +90,13 @@ def confined_law(r, y, pull, mean, U, Q, grouped, confines):
 
     ``pull`` is Q z with z the centred row, 0 where it is hidden.
     """
+    order = grouped.order[r]
     count = 0
-    for j in range(U.size):
-        count += grouped.sets[r, U[j]] >= 0
+    while count < order.size and order[count] >= 0:
+        count += 1
     C, sets = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
-    k = 0
-    for j in range(U.size):
-        if grouped.sets[r, U[j]] >= 0:
-            C[k], sets[k] = j, grouped.sets[r, U[j]]
-            k += 1
+    for k in range(count):
+        C[k], sets[k] = np.searchsorted(U, order[k]), grouped.sets[r, order[k]]
     K, S, m = np.empty((count, count)), np.empty((count, count)), np.empty(count)
     for a in range(count):
         for b in range(count):
@@ -174,6 +180,25 @@ def expect_block(Y, mean, P, log_det, grouped, confines, points, shifts, first, 
                 second[U[b], M[a]] += BT[a, b]
             for b in range(M.size):
                 second[M[a], M[b]] += BTB[a, b] + rows.size * spread[a, b]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def order_block(Y, mean, P, grouped, confines, order):
+    """Fill ``order`` with the order in which the confined cells of each row are best sampled."""
+    order[:, :] = grouped.order
+    for g in range(grouped.start.size - 1):
+        rows = grouped.rows[grouped.start[g] : grouped.start[g + 1]]
+        U, _, Q, _, _, _ = split(P, grouped.missing[g])
+        Z = centred_rows(Y, rows, mean, U, grouped.sets)
+        R = np.dot(Z, Q)
+        for i in range(rows.size):
+            r = rows[i]
+            C, m, S, _, sets, A, _ = confined_law(r, Y[r], R[i], mean, U, Q, grouped, confines)
+            if C.size > 1 and A.shape[0] == 0:
+                own = np.empty(C.size, dtype=np.int64)
+                order_cells(m, S, sets, confines, own)
+                for k in range(C.size):
+                    order[r, k] = U[C[own[k]]]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

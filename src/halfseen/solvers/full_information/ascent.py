@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from halfseen.seeds import Purpose
 from halfseen.solvers.full_information.charts import Chart, Curvature, conjugate_pairs
-from halfseen.solvers.full_information.expectation import Moments, Sampling
+from halfseen.solvers.full_information.expectation import Moments, Parameters, Sampling
 from halfseen.solvers.full_information.information import (
     LARGEST_STEP_SHARE,
     Information,
@@ -128,6 +128,8 @@ class State:
         What a score from the points of the phase promises at the top; 0 until it is asked for.
     points : int
         For each row that is sampled.
+    order : pair of arrays
+        The mean and covariance at which the cells of each row were put in order.
     """
 
     mean: Floats
@@ -149,6 +151,7 @@ class State:
     climbed: list[float] = field(default_factory=list)
     noise: float = 0.0
     points: int = 1
+    order: tuple[Floats, Floats] | None = None
 
 
 class Ascent:
@@ -206,7 +209,8 @@ class Ascent:
     def init(self) -> State:
         """Start where told."""
         phase = "settling" if self.m_step.structure.regularised else "climbing"
-        return State(self.mean, self.covariance, phase, points=self.first_points)
+        place = self.mean, self.covariance
+        return State(*place, phase, points=self.first_points, order=place)
 
     def step(self, state: State) -> tuple[State, dict[str, Any]]:
         """Ask the rows once, and move the parameters."""
@@ -265,8 +269,15 @@ class Ascent:
     ) -> tuple[Moments, float]:
         # The way up is the same for every seed, and so is the top that is found where there are
         # several, or none. A seed is for the averages, which say what the points are worth.
-        sampling = Sampling(state.points, seed, replicate, Purpose.FULL)
+        sampling = self._sampling(state, state.points, replicate, seed)
         return self.rows.expect(mean, covariance, sampling)
+
+    def _sampling(
+        self, state: State, points: int, replicate: int = 0, seed: int = CLIMBING_SEED
+    ) -> Sampling:
+        """Return how rows are asked: with the order of cells of the state."""
+        order = None if not self.sampled or state.order is None else Parameters.of(*state.order)
+        return Sampling(points, seed, replicate, Purpose.FULL, order)
 
     def _arrive(self, state: State, moments: Moments, value: float) -> None:
         """Take note of what the rows say at the state's parameters; decide where to go from there."""
@@ -415,6 +426,7 @@ class Ascent:
         elif state.phase == "climbing":
             state.phase, state.stuck, state.climbed, state.noise = "polishing", False, [], 0.0
             if not singular(state.covariance):
+                self._put_in_order(state)
                 self._settle_here(state)
                 if self.explores:
                     self._explore(state, state.score)
@@ -430,6 +442,12 @@ class Ascent:
         else:
             self._begin_average(state)
 
+    def _put_in_order(self, state: State) -> None:
+        """Put the cells of each row in the order that is best here, and ask again."""
+        if self.sampled:
+            state.order = state.mean, state.covariance
+            state.moments, state.value = self._ask(state, state.mean, state.covariance)
+
     def _settle_here(self, state: State) -> None:
         """Make the place the origin of the coordinates; what steps showed elsewhere is forgotten."""
         state.origin, state.pairs = (state.mean, state.covariance), []
@@ -443,11 +461,11 @@ class Ascent:
         it, which promises too little, or an information that is sampled, whose noise may do the same
         where there are about as many parameters as rows.
         """
-        chart, points = self.chart(state), min(state.points, self.first_points)
+        chart = self.chart(state)
+        sampling = self._sampling(state, min(state.points, self.first_points))
         here = chart.coordinates(state.mean, state.covariance)
 
         def ask(place: tuple[Floats, Floats]) -> Floats:
-            sampling = Sampling(points, CLIMBING_SEED, 0, Purpose.FULL)
             return chart.score(self.rows.expect(*place, sampling)[0], *place)
 
         def fall(direction: Floats) -> Floats:

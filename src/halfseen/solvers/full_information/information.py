@@ -18,16 +18,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from halfseen.kernels.confined import Confines
 from halfseen.kernels.information import (
     DOUBTED,
     missing_along_block,
     missing_block,
     missing_mean_block,
 )
+from halfseen.kernels.patterns import Grouped
 from halfseen.missingness.holes import Holes
 from halfseen.seeds import Purpose, keyed_generator
 from halfseen.solvers.full_information.charts import Chart
 from halfseen.solvers.full_information.expectation import (
+    Block,
     Parameters,
     Sampling,
     at_random,
@@ -250,7 +253,7 @@ def _parts(item: tuple[int, Floats, Holes], task: Task) -> Parts:
     n, d = Y.shape
     size = d if task.mean_only else d + d * (d + 1) // 2
     taken, one, other = (np.zeros((size, size)) for _ in range(3))
-    groups, confines = grouped(holes, at_random(holes)), confines_of(holes)
+    groups, confines = _in_order(first_row, Y, holes, task.at)
     points = lattice(task.sampling.points, d)
     shifts = task.sampling.shifts(first_row, (n, 2, d))
     common = Y, task.at.mean, task.at.precision, task.factor, groups, confines, points, shifts
@@ -261,6 +264,15 @@ def _parts(item: tuple[int, Floats, Holes], task: Task) -> Parts:
     missing_block(*common, moments, taken, one, other)
     whole = _whole(moments, np.diff(groups.start), task.expected)
     return Parts(whole, *(part + np.tril(part, -1).T for part in (taken, one, other)))
+
+
+def _in_order(
+    first_row: int, Y: Floats, holes: Holes, at: Parameters
+) -> tuple[Grouped, Confines]:
+    """Return what the kernels want of some rows, with cells in the order that is best there."""
+    confines = confines_of(holes)
+    block = Block(slice(0, len(Y)), first_row, grouped(holes, at_random(holes)))
+    return block.in_order(Y, confines, at).groups, confines
 
 
 def _whole(moments: Floats, counts: NDArray[np.intp], expected: bool) -> Floats:
@@ -295,9 +307,10 @@ def _taken_along(item: tuple[int, Floats, Holes], task: Task, directions: Floats
     first_row, Y, holes = item
     n, d = Y.shape
     taken = np.zeros((directions.shape[1], directions.shape[1]))
+    groups, confines = _in_order(first_row, Y, holes, task.at)
     missing_along_block(
-        Y, task.at.mean, task.at.precision, task.factor, grouped(holes, at_random(holes)),
-        confines_of(holes), lattice(task.sampling.points, d),
+        Y, task.at.mean, task.at.precision, task.factor, groups, confines,
+        lattice(task.sampling.points, d),
         task.sampling.shifts(first_row, (n, 1, d)), np.ascontiguousarray(directions), taken,
     )  # fmt: skip
     return taken

@@ -301,6 +301,7 @@ _HISTORY = ("value", "gain", "ratio")
 # are.
 _SHAPES = {
     "mean": "d", "covariance": "dd", "origin.mean": "d", "origin.covariance": "dd",
+    "order.mean": "d", "order.covariance": "dd",
     "moments.first": "d", "moments.second": "dd", "score": "q", "direction": "q",
     "pairs.step": "pq", "pairs.fall": "pq", "scores": "rq",
     "information.mean": "d", "information.covariance": "dd",
@@ -341,8 +342,9 @@ def _arrays_of(record: Record) -> dict[str, NDArray[Any]]:
     out |= {
         f"history.{name}": np.array([float(info[name]) for info in history]) for name in _HISTORY
     }
-    if state.origin is not None:
-        out |= {"origin.mean": state.origin[0], "origin.covariance": state.origin[1]}
+    for name, place in (("origin", state.origin), ("order", state.order)):
+        if place is not None:
+            out |= {f"{name}.mean": place[0], f"{name}.covariance": place[1]}
     if state.moments is not None:
         out |= {"moments.first": state.moments.first, "moments.second": state.moments.second}
     if state.information is not None:
@@ -412,6 +414,7 @@ def _read_record(archive: Archive, number: int, told: Any, run: Run) -> Record:
             arrays["covariance"],
             moments=_read_moments(arrays),
             origin=_read_place(arrays, "origin"),
+            order=_read_place(arrays, "order"),
             score=arrays["score"],
             direction=arrays["direction"],
             pairs=pairs,

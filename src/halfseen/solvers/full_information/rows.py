@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from halfseen.data.moments import PairMoments
 from halfseen.data.row_blocks import row_slices
+from halfseen.kernels.confined import Confines
 from halfseen.missingness.holes import Holes
 from halfseen.parallel import Tree, map_in_order
 from halfseen.scaling.engine import Engine, Kept
 from halfseen.seeds import Purpose, keyed_generator
 from halfseen.solvers.full_information.expectation import (
     Block,
-    Layout,
     Moments,
     Parameters,
     Sampling,
@@ -46,6 +46,8 @@ from halfseen.solvers.full_information.shards import (
 )
 
 Floats = NDArray[np.float64]
+# A block, the piece of the table that it is of, and what confines its cells.
+Place = tuple[Floats, Confines, Block]
 
 
 class Rows(ABC):
@@ -105,24 +107,47 @@ class HeldRows(Rows):
     def __init__(self, problem: Problem, n_jobs: int | None = None) -> None:
         super().__init__(problem.overview)
         self.problem, self.n_jobs = problem, n_jobs
+        self._ordered: tuple[Parameters, list[list[Place]]] | None = None
 
     def _expect(self, at: Parameters, sampling: Sampling) -> Sums:
-        def work(place: tuple[Floats, Layout, Block]) -> Sums:
-            Y, layout, block = place
-            return expect(Y, block, layout.confines, at, sampling)[0]
+        pieces, as_they_are = self._in_order(sampling.order), sampling._replace(order=None)
 
-        places = [(Y, layout, block) for Y, layout in self._pieces for block in layout.blocks]
-        found = map_in_order(work, places, self.n_jobs)
+        def work(place: Place) -> Sums:
+            Y, confines, block = place
+            return expect(Y, block, confines, at, as_they_are)[0]
+
+        found = map_in_order(work, [place for piece in pieces for place in piece], self.n_jobs)
         tree = Tree(operator.add)
-        for _, layout in self._pieces:
-            tree.add(add_in_order(next(found) for _ in layout.blocks))
+        for piece in pieces:
+            tree.add(add_in_order(next(found) for _ in piece))
         return tree.root()
 
+    def _in_order(self, at: Parameters | None) -> list[list[Place]]:
+        """Return the blocks of each piece, with cells in the order of some parameters.
+
+        The last order that was asked for is kept: whoever climbs asks for it again and again.
+        """
+        if at is None:
+            return self._pieces
+        if self._ordered is None or not _same(self._ordered[0], at):
+
+            def work(place: Place) -> Place:
+                Y, confines, block = place
+                return Y, confines, block.in_order(Y, confines, at)
+
+            places = [place for piece in self._pieces for place in piece]
+            found = map_in_order(work, places, self.n_jobs)
+            self._ordered = at, [[next(found) for _ in piece] for piece in self._pieces]
+        return self._ordered[1]
+
     @cached_property
-    def _pieces(self) -> list[tuple[Floats, Layout]]:
+    def _pieces(self) -> list[list[Place]]:
         Y, holes = self.problem.Y, self.problem.holes
-        cuts = row_slices(*self.overview.shape)
-        return [(Y[cut], lay_out(holes.take(cut), cut.start)) for cut in cuts]
+        found = []
+        for cut in row_slices(*self.overview.shape):
+            layout = lay_out(holes.take(cut), cut.start)
+            found.append([(Y[cut], layout.confines, block) for block in layout.blocks])
+        return found
 
     def check(self) -> None:
         """Raise where a row contradicts its inequalities."""
@@ -208,6 +233,10 @@ class KeptRows(Rows):
 
 def _digest(found: list[int]) -> str:
     return hashlib.sha256(repr(found).encode()).hexdigest()
+
+
+def _same(one: Parameters, other: Parameters) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
 def _apply(work: Callable[..., Any], common: tuple[Any, ...], item: Any) -> Any:

@@ -59,7 +59,7 @@ def row_log_likelihoods(
 
     def work(place: tuple[int, Block]) -> Floats:
         shift, block = place
-        sampling = Sampling(count, seed, shift, Purpose.LIKELIHOOD)
+        sampling = Sampling(count, seed, shift, Purpose.LIKELIHOOD, at)
         return expect(Y, block, layout.confines, at, sampling)[1]
 
     places = [(k, block) for k in range(SHIFTS if sampled else 1) for block in layout.blocks]
