@@ -239,7 +239,7 @@ def test_every_part_of_a_state_comes_back(tmp_path, rng):
         direction=rng.normal(size=q), length=0.3, tries=2,
         pairs=[(rng.normal(size=q), rng.normal(size=q))] * 2, information=Information(chart, *parts),
         scores=[rng.normal(size=q)] * 4, gain=0.2, ratio=0.6, stuck=True, climbed=[0.4, 0.1],
-        noise=0.1, points=7,
+        noise=0.1, points=7, order=(rng.normal(size=d), np.diag(rng.uniform(1.0, 2.0, d))),
     )  # fmt: skip
     default = State(state.mean, state.covariance)
     for field in dataclasses.fields(State)[2:]:

@@ -23,9 +23,9 @@ HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 MOST_TRIES = 64
 # Nodes this many standard deviations away have no mass that a double can see.
 NEGLIGIBLE = 9.0
-# Steps towards the tilts of paths, and the share of the way that each goes: whole ones may overshoot, each
-# by more than the last.
-TILT_STEPS, TILT_SHARE = 4, 0.5
+# Steps towards the tilts of paths, and the share of the way that each goes: longer ones overshoot where
+# cells go against each other.
+TILT_STEPS, TILT_SHARE = 4, 0.35
 GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 SMALLEST_UNIFORM, SMALLEST_PRODUCT = 2.0**-53, 1e-30
 
@@ -331,19 +331,20 @@ def _walk(L, low, high, tilt, points, shift, X, weights):
 @njit(cache=True, nogil=True, error_model="numpy")
 def _find_tilt(L, low, high, tilt):
     # Towards the tilt under which the largest weight of a path is smallest (Botev 2017). With Λ_j the
-    # mean of the restricted step j, along the path e that has every step at its mean, there
-    # e_j = μ_j + Λ_j and μ_j = Σ_{k>j} L_kj Λ_k / L_kk.
+    # mean of the restricted step j along the path e, there e_j = μ_j + Λ_j and
+    # μ_j = Σ_{k>j} L_kj Λ_k / L_kk.
     h = len(L)
-    e, pull, part = np.empty(h), np.empty(h), np.empty(5)
+    e, pull, part = np.zeros(h), np.empty(h), np.empty(5)
     tilt[:] = 0.0
-    for _ in range(TILT_STEPS):
+    for step in range(TILT_STEPS):
+        share = 1.0 if step == 0 else TILT_SHARE
         for j in range(h):
             centre, inverse = 0.0, 1.0 / L[j, j]
             for k in range(j):
                 centre += L[j, k] * e[k]
             a, b = (low[j] - centre) * inverse - tilt[j], (high[j] - centre) * inverse - tilt[j]
             interval(a, b, part)
-            e[j] = tilt[j] + part[1]
+            e[j] += share * (tilt[j] + part[1] - e[j])
             pull[j] = 0.0
             for k in range(j):
                 pull[k] += L[j, k] * part[1] * inverse

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 import halfseen as hs
-from halfseen.solvers.full_information.expectation import lattice, lay_out
+from halfseen.solvers.full_information.expectation import (
+    Parameters,
+    Sampling,
+    expect,
+    lattice,
+    lay_out,
+)
 from halfseen.solvers.full_information.problem import read_problem
 
 GAUSSIAN = hs.Gaussian(np.zeros(3), 0.5 * np.eye(3) + 0.5)
@@ -53,12 +59,60 @@ def test_blocks_have_every_row_once_by_pattern():
     assert seen == [*range(7000)]
 
 
-def test_the_lattice_is_evenly_spread():
-    points = lattice(500, 6)
-    assert points.shape == (500, 6)
-    assert ((points >= 0.0) & (points < 1.0)).all()
-    np.testing.assert_allclose(points[0], np.sqrt([2, 3, 5, 7, 11, 13]) % 1.0, atol=1e-15)
-    # Every tenth of every axis has its share; of 50 independent points it would be off by 7.
-    for axis in points.T:
-        counts = np.histogram(axis, 10, (0.0, 1.0))[0]
-        assert np.abs(counts - 50).max() <= 5
+def _error(points):
+    """Mean square error of a shifted lattice: products of 1 + γ 2π² B₂(x), less their integral."""
+    x = points
+    return np.prod(1.0 + 0.03 * 2.0 * np.pi**2 * (x * x - x + 1.0 / 6.0), axis=1).mean() - 1.0
+
+
+@pytest.mark.parametrize("count", [2, 16, 30])
+def test_every_component_of_a_lattice_is_the_best_that_could_follow(count):
+    points = lattice(count, 5)
+    n = len(points)
+    assert n >= count
+    assert all(n % p for p in range(2, n))
+    for j in range(5):
+        np.testing.assert_allclose(np.sort(points[:, j]), np.arange(n) / n, atol=1e-12)
+        others = [
+            _error(np.column_stack([points[:, :j], np.arange(n) * z % n / n])) for z in range(1, n)
+        ]
+        assert _error(points[:, : j + 1]) <= min(others) * (1.0 + 1e-9)
+
+
+def test_the_first_coordinates_of_a_lattice_do_not_depend_on_the_others():
+    np.testing.assert_array_equal(lattice(100, 7)[:, :4], lattice(100, 4))
+
+
+def test_cells_are_sampled_in_the_order_of_their_block():
+    X = hs.simulate(GAUSSIAN, RULES["limits"], 80, 0)
+    problem = read_problem(X, RULES["limits"])
+    layout = lay_out(problem.holes)
+    block = layout.blocks[0]
+    at = Parameters.of(np.array([0.0, 0.5, -1.0]), GAUSSIAN.covariance)
+    ordered = block.in_order(problem.Y, layout.confines, at)
+    hidden = np.isnan(X)
+    for r in range(80):
+        columns = np.flatnonzero(hidden[r])
+        assert block.groups.order[r, : columns.size].tolist() == columns.tolist()
+        assert sorted(ordered.groups.order[r, : columns.size]) == columns.tolist()
+        assert (ordered.groups.order[r, columns.size :] == -1).all()
+    # With equal correlations and one limit the cell with the highest mean is the least likely.
+    three = ordered.groups.order[hidden.all(axis=1)]
+    assert len(three) > 3
+    assert (three[:, 0] == 1).all()
+    # An order changes the points that a row is asked at, and so its noise, but not what is integrated.
+    few, many = (Sampling(points, 3, order=None) for points in (17, 4096))
+    say = {
+        (name, sampling.points): expect(problem.Y, one, layout.confines, at, sampling)[1]
+        for name, one in {"plain": block, "ordered": ordered}.items()
+        for sampling in (few, many)
+    }
+    same = hidden.sum(axis=1) <= 2
+    np.testing.assert_allclose(say["plain", 17][same], say["ordered", 17][same], rtol=1e-12)
+    assert (say["plain", 17] != say["ordered", 17])[~same].all()
+    # 4 096 points of three cells: their own noise is some 1e-5.
+    np.testing.assert_allclose(say["plain", 4096], say["ordered", 4096], atol=1e-3)
+    order = few._replace(order=at)
+    np.testing.assert_array_equal(
+        expect(problem.Y, block, layout.confines, at, order)[1], say["ordered", 17]
+    )

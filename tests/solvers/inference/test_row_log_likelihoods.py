@@ -267,20 +267,20 @@ def _repeated(d, cells, repeats=REPEATS, **bound):
     return row_log_likelihoods(Y, holes, MEAN[:d], COVARIANCE[:d, :d], 0)
 
 
-def _check(values, variance, ref, ref_error=0.0):
+def _check(values, variance, ref, ref_error=0.0, least=0.88):
     """Estimates are right on average, and as far off as they say.
 
     Each row has shifts of its own, so that there are 300 independent estimates. Their average is within
     5 standard errors of the truth. A reported variance has 7 degrees of freedom and is off by
     √(2/7) = 53 %, the average of 300 by 3 %; the spread of 300 values is known to √(2/300)/2 = 4 %, more
     where tails are heavy. The share of rows within 2.36 errors (95 % of t with 7 degrees) has a standard
-    error of 1.3 %.
+    error of 1.3 %, and is at least ``least``.
     """
     spread = values.std(ddof=1)
     assert abs(values.mean() - ref) < 5.0 * math.hypot(spread / math.sqrt(values.size), ref_error)
     assert spread == pytest.approx(math.sqrt(variance.mean()), rel=0.25)
     z = np.abs(values - ref) / np.sqrt(variance + ref_error**2)
-    assert 0.88 < (z < 2.36).mean() < 0.99
+    assert least < (z < 2.36).mean() < 0.99
 
 
 @pytest.mark.parametrize("d", [3, 4, 5])
@@ -288,7 +288,10 @@ def test_three_and_more_cells_in_boxes(d):
     low = np.array([-INF, -1.0, 0.2, -INF, -0.5])[:d]
     high = np.array([0.4, 0.5, INF, 0.3, 1.4])[:d]
     cells = {k: [(low[k], high[k])] for k in range(d)}
-    _check(*_repeated(d, cells), math.log(_box(MEAN[:d], COVARIANCE[:d, :d], low, high)))
+    ref = math.log(_box(MEAN[:d], COVARIANCE[:d, :d], low, high))
+    # A shift of three cells errs by few waves of its lattice, 5e-5 in all, which is far from normal: over
+    # 3 000 rows 88 % are within 2.36 errors, with a standard error of 1.9 % for 300 of them.
+    _check(*_repeated(d, cells), ref, least=0.82 if d == 3 else 0.88)
 
 
 def test_three_cells_in_unions():

@@ -32,8 +32,8 @@ Mask = NDArray[np.bool_]
 
 # Blocks in so many rows as fill the cache of a core: small tables are spread over threads too.
 BLOCKS_PER_CACHE = 8
-# Of a lattice: what an interaction of one more coordinate counts, of 0.01 to 0.3 that were tried the best
-# for second moments of 4 to 20 cells; and components that are looked at.
+# Of a lattice: what one more coordinate in an interaction counts (of 0.02 to 0.3 that were tried the
+# best for second moments of 4 to 20 cells), and components that are looked at.
 COORDINATE_WEIGHT, MOST_COMPONENTS = 0.03, 512
 # Rows with more confined cells than these are sampled.
 MOST_INTEGRATED = 2
@@ -69,8 +69,9 @@ class Parameters(NamedTuple):
 class Sampling(NamedTuple):
     """How rows are sampled that cannot be integrated: points for each row, which shifts, and order.
 
-    ``order`` are parameters at which the cells of a row are put in order, the least likely first; without
-    them cells come as columns do. An order that followed the parameters would make what rows say jump.
+    ``order`` are parameters at which the cells of a row are put in order, the least likely first;
+    without them cells come as columns do. An order that followed the parameters that rows are asked
+    about would make what they say jump.
     """
 
     points: int
@@ -244,7 +245,9 @@ def grouped(holes: Holes, mask: Mask) -> Grouped:
     _, first, place = np.unique(key, return_index=True, return_inverse=True)
     rows = np.argsort(place, kind="stable")
     start = np.searchsorted(place[rows], np.arange(first.size + 1))
-    return Grouped(start, rows, mask[first], holes.index, sign, _columns((holes.index != SEEN) & ~mask))
+    return Grouped(
+        start, rows, mask[first], holes.index, sign, _columns((holes.index != SEEN) & ~mask)
+    )
 
 
 def _columns(mask: Mask) -> NDArray[np.int32]:

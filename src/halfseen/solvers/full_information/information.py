@@ -30,6 +30,7 @@ from halfseen.missingness.holes import Holes
 from halfseen.seeds import Purpose, keyed_generator
 from halfseen.solvers.full_information.charts import Chart
 from halfseen.solvers.full_information.expectation import (
+    MOST_INTEGRATED,
     Block,
     Parameters,
     Sampling,
@@ -231,7 +232,8 @@ def information(rows: Rows, chart: Chart, seed: int) -> Information:
 def _chosen_rows(rows: Rows, size: int, seed: int) -> NDArray[np.intp]:
     """All rows, or as many as there is time for, drawn without replacement."""
     n = rows.overview.shape[0]
-    cells = rows.overview.hidden.sum() / n
+    # Of rows that are not sampled no more than two cells count; blanks are integrated.
+    cells = MOST_INTEGRATED + rows.overview.sampled / n
     features = min(cells + 0.5 * cells * (cells + 1.0), 2.0 * MOST_POINTS)
     most = min(MOST_PRODUCTS / (size * size * max(features, 1.0)), MOST_DRAWS / max(cells, 1.0))
     most = max(FEWEST_ROWS, int(min(most, n)))
@@ -266,9 +268,7 @@ def _parts(item: tuple[int, Floats, Holes], task: Task) -> Parts:
     return Parts(whole, *(part + np.tril(part, -1).T for part in (taken, one, other)))
 
 
-def _in_order(
-    first_row: int, Y: Floats, holes: Holes, at: Parameters
-) -> tuple[Grouped, Confines]:
+def _in_order(first_row: int, Y: Floats, holes: Holes, at: Parameters) -> tuple[Grouped, Confines]:
     """Return what the kernels want of some rows, with cells in the order that is best there."""
     confines = confines_of(holes)
     block = Block(slice(0, len(Y)), first_row, grouped(holes, at_random(holes)))
