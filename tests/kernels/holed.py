@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import expit
 
 import halfseen as hs
+from halfseen.kernels.paths import law_of
 from halfseen.missingness.holes import SEEN, Holes, Inequalities
 from halfseen.missingness.resolve import SetTable, resolve, union_of_intervals
 from halfseen.solvers.full_information.expectation import at_random, confines_of, grouped
@@ -51,6 +52,11 @@ def holes_of(rows, d, V=None, b=None, sign=None):
 def confines(*sets):
     """The sets of the cells of one row, which are numbered as they come."""
     return confines_of(holes_of([dict(enumerate(sets))], len(sets)))
+
+
+def fill_of(confines, A, c):
+    """The kernel that samples cells so confined, between inequalities of a row."""
+    return law_of(confines._replace(V=np.ascontiguousarray(A.T), b=c)).fill
 
 
 def groups(holes):

@@ -8,6 +8,7 @@ from scipy import stats
 from scipy.special import expit
 
 from halfseen.kernels import information as kernel
+from halfseen.kernels.paths import law_of
 from halfseen.solvers.full_information.expectation import lattice
 from tests import naive
 from tests.kernels.holed import INF, LINE, groups, hidden_with, holes_of
@@ -64,7 +65,7 @@ def _taken(cells, rows=1, points=256, seed=0, **bound):
     shifts = np.random.default_rng(seed).random((rows, 2, D))
     taken, one, other = (np.zeros((SIZE, SIZE)) for _ in range(3))
     moments = np.empty((1, D, 2 * D + 1))
-    args = Y, MEAN, P, L, grouped, sets, lattice(points, D), shifts
+    args = Y, MEAN, P, L, grouped, sets, lattice(points, D), shifts, law_of(sets)
     kernel.missing_block(*args, moments, taken, one, other)
     parts = [np.tril(part) + np.tril(part, -1).T for part in (taken, one, other)]
     means = [np.zeros((D, D)) for _ in range(3)]
@@ -233,10 +234,10 @@ def test_more_columns_than_the_buffer_holds_are_added():
     holes = holes_of([cells], D)
     grouped, sets = groups(holes)
     for r in range(200):
-        total = np.zeros((SIZE, SIZE))
+        total, *halves = (np.zeros((SIZE, SIZE)) for _ in range(3))
         kernel.missing_block(
             np.full((1, D), np.nan), MEAN, P, L, grouped, sets, lattice(16, D), shifts[r : r + 1],
-            np.empty((1, D, 2 * D + 1)), total, np.zeros((SIZE, SIZE)), np.zeros((SIZE, SIZE)),
+            law_of(sets), np.empty((1, D, 2 * D + 1)), total, *halves,
         )  # fmt: skip
         parts += total
     np.testing.assert_allclose(np.tril(many), np.tril(parts), rtol=1e-10, atol=1e-10)
@@ -253,12 +254,12 @@ def test_along_directions_the_same_is_taken(name):
     shifts = np.random.default_rng(4).random((1, 2, D))
     totals = [np.zeros((SIZE, SIZE)) for _ in range(3)]
     args = Y, MEAN, P, L, grouped, sets, lattice(64, D)
-    kernel.missing_block(*args, shifts, np.empty((1, D, 2 * D + 1)), *totals)
+    kernel.missing_block(*args, shifts, law_of(sets), np.empty((1, D, 2 * D + 1)), *totals)
     # Sampled rows: what the first half of the points says, of a row that is doubted.
     ref = totals[1] if name in SAMPLED else totals[0]
     ref = np.tril(ref) + np.tril(ref, -1).T
     directions, comp = np.random.default_rng(5).normal(size=(SIZE, 3)), np.zeros((3, 3))
     first = np.ascontiguousarray(shifts[:, :1])
-    kernel.missing_along_block(*args, first, directions, comp)
+    kernel.missing_along_block(*args, first, law_of(sets), directions, comp)
     # Pivots below 1e-12 of their start are left out of the one, not of the other.
     np.testing.assert_allclose(comp, directions.T @ ref @ directions, rtol=1e-8, atol=1e-8)

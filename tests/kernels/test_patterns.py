@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from scipy.special import expit
 
-from halfseen.kernels import confined, patterns
+from halfseen.kernels import paths, patterns
 from halfseen.solvers.full_information.expectation import lattice
 from tests import naive
 from tests.kernels.holed import INF, LINE, groups, hidden_with, holes_of
@@ -73,7 +73,7 @@ def _law(y, S, H):
 def _slow(Y, holes, points, shifts):
     """E z, E z zᵀ (z = y − μ) and the log-likelihood of each row, from covariances of its cells.
 
-    What is confined is asked of ``confined.expectation``, which has tests of its own.
+    What is confined is asked of ``paths.expectation``, which has tests of its own.
     """
     grouped, sets = groups(holes)
     first, second, value = np.zeros((len(Y), D)), np.zeros((len(Y), D, D)), np.zeros(len(Y))
@@ -93,8 +93,9 @@ def _slow(Y, holes, points, shifts):
             c = sign[used] * (B[used] - V[np.ix_(used, S)] @ y[S])
         mass, e, spread = 0.0, np.zeros(C.size), np.zeros((C.size, C.size))
         if C.size:
-            mass = confined.expectation(
-                m, K, index[C].astype(np.int64), A, c, sets, points, shifts[r], e, spread
+            fill = paths.law_of(sets).fill
+            mass = paths.expectation(
+                m, K, index[C].astype(np.int64), A, c, sets, points, shifts[r], fill, e, spread
             )
         value[r] = density + mass
         # Cells that are missing are regressed on all the others.
@@ -117,9 +118,10 @@ def _slow(Y, holes, points, shifts):
 def _fast(Y, holes, points, shifts):
     grouped, sets = groups(holes)
     first, second, value = np.zeros(D), np.zeros((D, D)), np.empty(len(Y))
-    patterns.expect_block(Y, MEAN, P, LOG_DET, grouped, sets, points, shifts, first, second, value)
+    args = grouped, sets, points, shifts, paths.law_of(sets)
+    patterns.expect_block(Y, MEAN, P, LOG_DET, *args, first, second, value)
     E = np.empty(Y.shape)
-    patterns.mean_block(Y, MEAN, P, grouped, sets, points, shifts, E)
+    patterns.mean_block(Y, MEAN, P, *args, E)
     return first, second, value, E
 
 
@@ -226,8 +228,8 @@ def _drawn(cells, count=1, points=32, seed=0, y=None, **bound):
     Y = np.tile(_values([cells]) if y is None else y, (N, 1))
     drawn = np.empty((count, N, D))
     patterns.draw_block(
-        Y, MEAN, P, grouped, sets, lattice(points, D), rng.random((N, D)), rng.random(N),
-        rng.standard_normal((count, N, D)), drawn,
+        Y, MEAN, P, grouped, sets, lattice(points, D), rng.random((N, D)), paths.law_of(sets),
+        rng.random(N), rng.standard_normal((count, N, D)), drawn,
     )  # fmt: skip
     return Y[0], drawn, holes
 

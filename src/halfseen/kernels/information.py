@@ -13,15 +13,8 @@ import numpy as np
 from numba import njit
 
 from halfseen.kernels.blas import add_products
-from halfseen.kernels.confined import (
-    box_moments,
-    chord_at,
-    expectation,
-    fill_paths,
-    in_intervals,
-    path_moments,
-    set_moments,
-)
+from halfseen.kernels.confined import box_moments, chord_at, in_intervals, set_moments
+from halfseen.kernels.paths import path_moments
 from halfseen.kernels.patterns import centred_rows, confined_law, split
 
 # Columns of scores that are held before their products are taken.
@@ -171,7 +164,9 @@ def _add_scores(F, buffer, used, total):
         if used + len(part) > COLUMNS:
             add_products(buffer[:used], total)
             used = 0
-        buffer[used : used + len(part)] = part
+        for k in range(len(part)):
+            for j in range(part.shape[1]):
+                buffer[used + k, j] = part[k, j]
         used += len(part)
     return used
 
@@ -196,7 +191,26 @@ def _expected_row(z, C, m, mean, U, first):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def missing_block(Y, mean, P, L, grouped, confines, points, shifts, moments, taken, one, other):
+def _columns(A, chosen):
+    out = np.empty((len(A), chosen.size))
+    for i in range(len(A)):
+        for a in range(chosen.size):
+            out[i, a] = A[i, chosen[a]]
+    return out
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _copy(A, out, first):
+    # Into the columns of `out` from the first on.
+    for i in range(A.shape[0]):
+        for j in range(A.shape[1]):
+            out[i, first + j] = A[i, j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def missing_block(
+    Y, mean, P, L, grouped, confines, points, shifts, law, moments, taken, one, other
+):
     """Add Σ_rows Var(score | seen) of a block to the lower triangle of ``taken``.
 
     Rows that are sampled are so twice, with independent shifts (``shifts`` of shape (rows, 2, d)). For
@@ -224,9 +238,7 @@ def missing_block(Y, mean, P, L, grouped, confines, points, shifts, moments, tak
                 continue
             first, second = np.zeros(h), np.zeros((h, h))
             _expected_row(Z[i], C, m, mean, U, first)
-            u, G = np.dot(LQ, Z[i]), np.empty((d, h))
-            for a in range(h):
-                G[:, a] = LQ[:, C[a]]
+            u, G = np.dot(LQ, Z[i]), _columns(LQ, C)
             q = h + h * (h + 1) // 2
             lifted = np.empty((q, size))
             _lift(u, G, lifted)
@@ -237,14 +249,14 @@ def missing_block(Y, mean, P, L, grouped, confines, points, shifts, moments, tak
                     covariance = _two_cells(m, S, sets, confines)
                 F = np.dot(_semidefinite_root(covariance).T, lifted)
                 used[0] = _add_scores(F, buffers[0], used[0], totals[0])
-                expectation(m, S, sets, A, c, confines, points, shifts[r, 0], first, second)
+                law.expect(
+                    m, S, sets, A, c, confines, points, shifts[r, 0], law.fill, first, second
+                )
             else:
                 X, weights = np.empty((2 * len(points), h)), np.empty(2 * len(points))
                 for k in range(2):
                     own = slice(k * len(points), (k + 1) * len(points))
-                    fill_paths(
-                        m, S, sets, A, c, confines, points, shifts[r, k], X[own], weights[own]
-                    )
+                    law.fill(m, S, sets, A, c, confines, points, shifts[r, k], X[own], weights[own])
                     if r % DOUBTED == 0:
                         F = _scores(u, G, X[own], weights[own], lifted)
                         used[1 + k] = _add_scores(F, buffers[1 + k], used[1 + k], totals[1 + k])
@@ -258,18 +270,19 @@ def missing_block(Y, mean, P, L, grouped, confines, points, shifts, moments, tak
                     T[C[a], C[b]] += second[a, b]
         T += np.dot(Z.T, Z)
         LQT = np.dot(LQ, T)
-        moments[g, :, :d] = np.dot(LQ, np.ascontiguousarray(L[U]))
-        moments[g, :, d : 2 * d] = np.dot(LQT, LQ.T)
-        total = np.zeros(U.size)
+        _copy(np.dot(LQ, np.ascontiguousarray(L[U])), moments[g], 0)
+        _copy(np.dot(LQT, LQ.T), moments[g], d)
+        total = np.zeros((U.size, 1))
         for i in range(rows.size):
-            total += Z[i]
-        moments[g, :, 2 * d] = np.dot(LQ, total)
+            for a in range(U.size):
+                total[a, 0] += Z[i, a]
+        _copy(np.dot(LQ, total), moments[g], 2 * d)
     for k in range(3):
         add_products(buffers[k, : used[k]], totals[k])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def missing_mean_block(Y, mean, P, L, grouped, confines, points, shifts, taken, one, other):
+def missing_mean_block(Y, mean, P, L, grouped, confines, points, shifts, law, taken, one, other):
     """Do as ``missing_block`` where the mean alone is free; return Σ Lᵀ Q L over the rows."""
     d = len(P)
     whole = np.zeros((d, d))
@@ -286,12 +299,12 @@ def missing_mean_block(Y, mean, P, L, grouped, confines, points, shifts, taken, 
             h = C.size
             if h == 0:
                 continue
-            G, first, second = np.empty((d, h)), np.empty(h), np.empty((h, h))
-            for a in range(h):
-                G[:, a] = LQ[:, C[a]]
+            G, first, second = _columns(LQ, C), np.empty(h), np.empty((h, h))
             integrated = h == 1 or (h == 2 and in_intervals(sets, A, confines))
             for k in range(1 if integrated else 2):
-                expectation(m, S, sets, A, c, confines, points, shifts[r, k], first, second)
+                law.expect(
+                    m, S, sets, A, c, confines, points, shifts[r, k], law.fill, first, second
+                )
                 part = np.dot(np.dot(G, second), np.ascontiguousarray(G.T))
                 taken += part if integrated else 0.5 * part
                 if not integrated and r % DOUBTED == 0:
@@ -301,12 +314,11 @@ def missing_mean_block(Y, mean, P, L, grouped, confines, points, shifts, taken, 
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def missing_along_block(Y, mean, P, L, grouped, confines, points, shifts, directions, taken):
+def missing_along_block(Y, mean, P, L, grouped, confines, points, shifts, law, directions, taken):
     """Add Σ_rows Var(score along some directions | seen) of a block to ``taken``, of shape (k, k).
 
     ``directions`` has the shape (parameters, k); ``shifts`` are of shape (rows, 1, d).
     """
-    d = len(P)
     size = len(directions)
     for g in range(grouped.start.size - 1):
         rows = grouped.rows[grouped.start[g] : grouped.start[g + 1]]
@@ -321,9 +333,7 @@ def missing_along_block(Y, mean, P, L, grouped, confines, points, shifts, direct
             if h == 0:
                 continue
             _expected_row(Z[i], C, m, mean, U, np.zeros(h))
-            u, G = np.dot(LQ, Z[i]), np.empty((d, h))
-            for a in range(h):
-                G[:, a] = LQ[:, C[a]]
+            u, G = np.dot(LQ, Z[i]), _columns(LQ, C)
             lifted = np.empty((h + h * (h + 1) // 2, size))
             _lift(u, G, lifted)
             along = np.dot(lifted, directions)
@@ -333,6 +343,6 @@ def missing_along_block(Y, mean, P, L, grouped, confines, points, shifts, direct
                 taken += np.dot(along.T, np.dot(_two_cells(m, S, sets, confines), along))
             else:
                 X, weights = np.empty((len(points), h)), np.empty(len(points))
-                fill_paths(m, S, sets, A, c, confines, points, shifts[r, 0], X, weights)
+                law.fill(m, S, sets, A, c, confines, points, shifts[r, 0], X, weights)
                 scores = np.dot(_root_features(X, weights), along)
                 taken += np.dot(scores.T, scores)

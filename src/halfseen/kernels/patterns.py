@@ -3,7 +3,8 @@
 Rows are grouped by which of their cells are missing at random (their pattern). Those cells are never
 drawn: the other columns, U, have the covariance Σ_UU, whose inverse is Q = P_UU − P_UM P_MM⁻¹ P_MU, and
 what is missing, M, is normal given them, with mean B z_U, B = −P_MM⁻¹ P_MU, and covariance P_MM⁻¹. Of U
-some cells are seen and the rest, confined ones, have the law of ``kernels.confined``.
+some cells are seen and the rest, confined ones, have the law of ``kernels.confined``. Kernels of that
+law are an argument (``paths.law_of``).
 """
 
 from typing import NamedTuple
@@ -11,13 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from halfseen.kernels.confined import (
-    HALF_LOG_TWO_PI,
-    expectation,
-    fill_paths,
-    invert,
-    order_cells,
-)
+from halfseen.kernels.confined import HALF_LOG_TWO_PI, invert, order_cells
 
 
 class Grouped(NamedTuple):
@@ -123,7 +118,7 @@ def centred_rows(Y, rows, mean, U, index):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _expect_group(Y, rows, mean, U, Q, log_det, grouped, confines, points, shifts, V, out):
+def _expect_group(Y, rows, mean, U, Q, log_det, grouped, confines, points, shifts, law, V, out):
     # Expected rows of a group, in the columns U; V gathers their covariances.
     Z = centred_rows(Y, rows, mean, U, grouped.sets)
     R = np.dot(Z, Q)
@@ -136,7 +131,9 @@ def _expect_group(Y, rows, mean, U, Q, log_det, grouped, confines, points, shift
         h, mass = C.size, 0.0
         if h > 0:
             first, second = np.empty(h), np.empty((h, h))
-            mass = expectation(m, S, sets, A, c, confines, points, shifts[r], first, second)
+            mass = law.expect(
+                m, S, sets, A, c, confines, points, shifts[r], law.fill, first, second
+            )
             for a in range(h):
                 offset = m[a] - mean[U[C[a]]]
                 # What the seen cells say of the confined ones: z_S' Q z_S − (Q z)_C' S (Q z)_C.
@@ -149,7 +146,7 @@ def _expect_group(Y, rows, mean, U, Q, log_det, grouped, confines, points, shift
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def expect_block(Y, mean, P, log_det, grouped, confines, points, shifts, first, second, out):
+def expect_block(Y, mean, P, log_det, grouped, confines, points, shifts, law, first, second, out):
     """Add expected moments of complete rows about ``mean``; fill ``out`` with log-likelihoods.
 
     ``log_det`` is log|Σ|; ``points`` are those of the lattice, ``shifts`` those of each row.
@@ -159,7 +156,7 @@ def expect_block(Y, mean, P, log_det, grouped, confines, points, shifts, first, 
         U, M, Q, B, spread, log_m = split(P, grouped.missing[g])
         T = np.zeros((U.size, U.size))
         E = _expect_group(
-            Y, rows, mean, U, Q, log_det + log_m, grouped, confines, points, shifts, T, out
+            Y, rows, mean, U, Q, log_det + log_m, grouped, confines, points, shifts, law, T, out
         )
         T += np.dot(E.T, E)
         total = np.zeros(U.size)
@@ -184,8 +181,7 @@ def expect_block(Y, mean, P, log_det, grouped, confines, points, shifts, first, 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def order_block(Y, mean, P, grouped, confines, order):
-    """Fill ``order`` with the order in which the confined cells of each row are best sampled."""
-    order[:, :] = grouped.order
+    """Put the confined cells of each row, in ``order``, in the order in which they are best sampled."""
     for g in range(grouped.start.size - 1):
         rows = grouped.rows[grouped.start[g] : grouped.start[g + 1]]
         U, _, Q, _, _, _ = split(P, grouped.missing[g])
@@ -202,13 +198,13 @@ def order_block(Y, mean, P, grouped, confines, order):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def mean_block(Y, mean, P, grouped, confines, points, shifts, E):
+def mean_block(Y, mean, P, grouped, confines, points, shifts, law, E):
     """Fill ``E`` with the expected rows of a block, less their mean."""
     for g in range(grouped.start.size - 1):
         rows = grouped.rows[grouped.start[g] : grouped.start[g + 1]]
         U, M, Q, B, _, _ = split(P, grouped.missing[g])
         T, out = np.empty((U.size, U.size)), np.empty(len(Y))
-        Z = _expect_group(Y, rows, mean, U, Q, 0.0, grouped, confines, points, shifts, T, out)
+        Z = _expect_group(Y, rows, mean, U, Q, 0.0, grouped, confines, points, shifts, law, T, out)
         _complete(E, rows, Z, U, M, np.dot(Z, B.T))
 
 
@@ -222,7 +218,7 @@ def _complete(E, rows, Z, U, M, rest):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def draw_block(Y, mean, P, grouped, confines, points, shifts, uniforms, normals, drawn):
+def draw_block(Y, mean, P, grouped, confines, points, shifts, law, uniforms, normals, drawn):
     """Fill ``drawn`` with independent draws of complete rows, less their mean: (draws, rows, d).
 
     Of the paths of a row as many as are wanted are taken, by their weights (``uniforms``: one for each
@@ -240,7 +236,7 @@ def draw_block(Y, mean, P, grouped, confines, points, shifts, uniforms, normals,
             C, m, S, _, sets, A, c = confined_law(r, Y[r], R[i], mean, U, Q, grouped, confines)
             X, weights = np.zeros((len(points), C.size)), np.ones(len(points))
             if C.size > 0:
-                fill_paths(m, S, sets, A, c, confines, points, shifts[r], X, weights)
+                law.fill(m, S, sets, A, c, confines, points, shifts[r], X, weights)
             reached, q = weights[0], 0
             total = weights.sum()
             for k in range(count):

@@ -289,7 +289,7 @@ def test_three_and_more_cells_in_boxes(d):
     high = np.array([0.4, 0.5, INF, 0.3, 1.4])[:d]
     cells = {k: [(low[k], high[k])] for k in range(d)}
     ref = math.log(_box(MEAN[:d], COVARIANCE[:d, :d], low, high))
-    # A shift of three cells errs by few waves of its lattice, 5e-5 in all, which is far from normal: over
+    # A shift of three cells errs by few waves of its lattice, 5e-5 in all, far from normal: over
     # 3 000 rows 88 % are within 2.36 errors, with a standard error of 1.9 % for 300 of them.
     _check(*_repeated(d, cells), ref, least=0.82 if d == 3 else 0.88)
 

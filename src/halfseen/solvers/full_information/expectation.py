@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from halfseen.data.row_blocks import cache_rows
 from halfseen.kernels.confined import Confines
+from halfseen.kernels.paths import law_of
 from halfseen.kernels.patterns import (
     Grouped,
     draw_block,
@@ -212,7 +213,7 @@ class Block(NamedTuple):
 
     def in_order(self, Y: Floats, confines: Confines, at: Parameters) -> Block:
         """Return the block of the rows ``Y`` with cells in the order that is best at some parameters."""
-        order = np.empty_like(self.groups.order)
+        order = self.groups.order.copy()
         order_block(Y[self.rows], at.mean, at.precision, self.groups, confines, order)
         return self._replace(groups=self.groups._replace(order=order))
 
@@ -270,7 +271,7 @@ def expect(
     first, second, values = np.zeros(d), np.zeros((d, d)), np.empty(n)
     expect_block(
         part, *at, block.groups, confines, lattice(sampling.points, d),
-        sampling.shifts(block.first_row, (n, d)), first, second, values,
+        sampling.shifts(block.first_row, (n, d)), law_of(confines), first, second, values,
     )  # fmt: skip
     return Sums(first, second, float(values.sum())), values
 
@@ -284,7 +285,7 @@ def expected_rows(
     E = np.empty((n, d))
     mean_block(
         part, at.mean, at.precision, block.groups, confines,
-        lattice(sampling.points, d), sampling.shifts(block.first_row, (n, d)), E,
+        lattice(sampling.points, d), sampling.shifts(block.first_row, (n, d)), law_of(confines), E,
     )  # fmt: skip
     return E + at.mean
 
@@ -305,7 +306,7 @@ def drawn_rows(
     drawn = np.empty((count, n, d))
     draw_block(
         part, at.mean, at.precision, block.groups, confines,
-        lattice(sampling.points, d), rng.random((n, d)), rng.random(n),
+        lattice(sampling.points, d), rng.random((n, d)), law_of(confines), rng.random(n),
         rng.standard_normal((count, n, d)), drawn,
     )  # fmt: skip
     return drawn + at.mean

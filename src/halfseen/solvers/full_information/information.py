@@ -25,6 +25,7 @@ from halfseen.kernels.information import (
     missing_block,
     missing_mean_block,
 )
+from halfseen.kernels.paths import law_of
 from halfseen.kernels.patterns import Grouped
 from halfseen.missingness.holes import Holes
 from halfseen.seeds import Purpose, keyed_generator
@@ -258,7 +259,8 @@ def _parts(item: tuple[int, Floats, Holes], task: Task) -> Parts:
     groups, confines = _in_order(first_row, Y, holes, task.at)
     points = lattice(task.sampling.points, d)
     shifts = task.sampling.shifts(first_row, (n, 2, d))
-    common = Y, task.at.mean, task.at.precision, task.factor, groups, confines, points, shifts
+    place = task.at.mean, task.at.precision, task.factor
+    common = Y, *place, groups, confines, points, shifts, law_of(confines)
     if task.mean_only:
         whole = missing_mean_block(*common, taken, one, other)
         return Parts(whole, taken, one, other)
@@ -311,7 +313,8 @@ def _taken_along(item: tuple[int, Floats, Holes], task: Task, directions: Floats
     missing_along_block(
         Y, task.at.mean, task.at.precision, task.factor, groups, confines,
         lattice(task.sampling.points, d),
-        task.sampling.shifts(first_row, (n, 1, d)), np.ascontiguousarray(directions), taken,
+        task.sampling.shifts(first_row, (n, 1, d)), law_of(confines),
+        np.ascontiguousarray(directions), taken,
     )  # fmt: skip
     return taken
 
