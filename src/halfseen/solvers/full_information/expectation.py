@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -251,10 +251,11 @@ def grouped(holes: Holes, mask: Mask) -> Grouped:
     )
 
 
-def _columns(mask: Mask) -> NDArray[np.int32]:
+def _columns(mask: Mask) -> NDArray[Any]:
     """Return the columns that each row of a mask has, and -1 after the last."""
     d = mask.shape[1]
-    columns = np.where(mask, np.arange(d), d).astype(np.int32)
+    # It is kept for every cell of a table: as few bytes as will do.
+    columns = np.where(mask, np.arange(d), d).astype(np.int16 if d < 2**15 else np.int32)
     columns.sort(axis=1)
     columns[columns == d] = -1
     return columns
