@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from halfseen.data.row_blocks import cache_rows
 from halfseen.kernels.confined import Confines
-from halfseen.kernels.paths import law_of
+from halfseen.kernels.paths import Law, law_of
 from halfseen.kernels.patterns import (
     Grouped,
     draw_block,
@@ -205,11 +205,14 @@ class Block(NamedTuple):
     first_row : int
         Number of the first of them in the table.
     groups : Grouped
+    law : Law
+        Kernels that say what the confined cells are.
     """
 
     rows: slice
     first_row: int
     groups: Grouped
+    law: Law
 
     def in_order(self, Y: Floats, confines: Confines, at: Parameters) -> Block:
         """Return the block of the rows ``Y`` with cells in the order that is best at some parameters."""
@@ -229,11 +232,13 @@ def lay_out(holes: Holes, first_row: int = 0) -> Layout:
     """Cut a piece of a table, which begins at a row, into blocks."""
     n, d = holes.shape
     mask, step, found = at_random(holes), block_rows(d), []
+    confines = confines_of(holes)
+    law = law_of(confines)
     for start in range(0, n, step):
         rows = slice(start, min(start + step, n))
         groups = grouped(holes.take(rows), mask[rows])
-        found.append(Block(rows, first_row + start, groups))
-    return Layout(found, confines_of(holes))
+        found.append(Block(rows, first_row + start, groups, law))
+    return Layout(found, confines)
 
 
 def grouped(holes: Holes, mask: Mask) -> Grouped:
@@ -272,7 +277,7 @@ def expect(
     first, second, values = np.zeros(d), np.zeros((d, d)), np.empty(n)
     expect_block(
         part, *at, block.groups, confines, lattice(sampling.points, d),
-        sampling.shifts(block.first_row, (n, d)), law_of(confines), first, second, values,
+        sampling.shifts(block.first_row, (n, d)), block.law, first, second, values,
     )  # fmt: skip
     return Sums(first, second, float(values.sum())), values
 
@@ -286,7 +291,7 @@ def expected_rows(
     E = np.empty((n, d))
     mean_block(
         part, at.mean, at.precision, block.groups, confines,
-        lattice(sampling.points, d), sampling.shifts(block.first_row, (n, d)), law_of(confines), E,
+        lattice(sampling.points, d), sampling.shifts(block.first_row, (n, d)), block.law, E,
     )  # fmt: skip
     return E + at.mean
 
@@ -307,7 +312,7 @@ def drawn_rows(
     drawn = np.empty((count, n, d))
     draw_block(
         part, at.mean, at.precision, block.groups, confines,
-        lattice(sampling.points, d), rng.random((n, d)), law_of(confines), rng.random(n),
+        lattice(sampling.points, d), rng.random((n, d)), block.law, rng.random(n),
         rng.standard_normal((count, n, d)), drawn,
     )  # fmt: skip
     return drawn + at.mean

@@ -26,7 +26,6 @@ from halfseen.kernels.information import (
     missing_mean_block,
 )
 from halfseen.kernels.paths import law_of
-from halfseen.kernels.patterns import Grouped
 from halfseen.missingness.holes import Holes
 from halfseen.seeds import Purpose, keyed_generator
 from halfseen.solvers.full_information.charts import Chart
@@ -256,25 +255,26 @@ def _parts(item: tuple[int, Floats, Holes], task: Task) -> Parts:
     n, d = Y.shape
     size = d if task.mean_only else d + d * (d + 1) // 2
     taken, one, other = (np.zeros((size, size)) for _ in range(3))
-    groups, confines = _in_order(first_row, Y, holes, task.at)
+    block, confines = _in_order(first_row, Y, holes, task.at)
     points = lattice(task.sampling.points, d)
     shifts = task.sampling.shifts(first_row, (n, 2, d))
     place = task.at.mean, task.at.precision, task.factor
-    common = Y, *place, groups, confines, points, shifts, law_of(confines)
+    common = Y, *place, block.groups, confines, points, shifts, block.law
     if task.mean_only:
         whole = missing_mean_block(*common, taken, one, other)
         return Parts(whole, taken, one, other)
-    moments = np.empty((len(groups.missing), d, 2 * d + 1))
+    moments = np.empty((len(block.groups.missing), d, 2 * d + 1))
     missing_block(*common, moments, taken, one, other)
-    whole = _whole(moments, np.diff(groups.start), task.expected)
+    whole = _whole(moments, np.diff(block.groups.start), task.expected)
     return Parts(whole, *(part + np.tril(part, -1).T for part in (taken, one, other)))
 
 
-def _in_order(first_row: int, Y: Floats, holes: Holes, at: Parameters) -> tuple[Grouped, Confines]:
-    """Return what the kernels want of some rows, with cells in the order that is best there."""
+def _in_order(first_row: int, Y: Floats, holes: Holes, at: Parameters) -> tuple[Block, Confines]:
+    """Return some rows as one block, with cells in the order that is best there."""
     confines = confines_of(holes)
-    block = Block(slice(0, len(Y)), first_row, grouped(holes, at_random(holes)))
-    return block.in_order(Y, confines, at).groups, confines
+    groups = grouped(holes, at_random(holes))
+    block = Block(slice(0, len(Y)), first_row, groups, law_of(confines))
+    return block.in_order(Y, confines, at), confines
 
 
 def _whole(moments: Floats, counts: NDArray[np.intp], expected: bool) -> Floats:
@@ -309,11 +309,10 @@ def _taken_along(item: tuple[int, Floats, Holes], task: Task, directions: Floats
     first_row, Y, holes = item
     n, d = Y.shape
     taken = np.zeros((directions.shape[1], directions.shape[1]))
-    groups, confines = _in_order(first_row, Y, holes, task.at)
+    block, confines = _in_order(first_row, Y, holes, task.at)
     missing_along_block(
-        Y, task.at.mean, task.at.precision, task.factor, groups, confines,
-        lattice(task.sampling.points, d),
-        task.sampling.shifts(first_row, (n, 1, d)), law_of(confines),
+        Y, task.at.mean, task.at.precision, task.factor, block.groups, confines,
+        lattice(task.sampling.points, d), task.sampling.shifts(first_row, (n, 1, d)), block.law,
         np.ascontiguousarray(directions), taken,
     )  # fmt: skip
     return taken

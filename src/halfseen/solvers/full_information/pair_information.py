@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from halfseen.kernels.paths import law_of
 from halfseen.missingness.holes import Holes
 from halfseen.seeds import Purpose, keyed_generator
 from halfseen.solvers.correlations import Spread
@@ -111,9 +112,10 @@ def _drawn_covariances(
     first, Y, holes = item
     total = np.zeros((5, 5, scale.size, scale.size))
     mask, confines = at_random(holes), confines_of(holes)
+    law = law_of(confines)
     for start in range(0, len(Y), BLOCK_ROWS):
         rows = slice(start, min(start + BLOCK_ROWS, len(Y)))
-        block = Block(rows, first + start, grouped(holes.take(rows), mask[rows]))
+        block = Block(rows, first + start, grouped(holes.take(rows), mask[rows]), law)
         pair = []
         for k in (0, 1):
             sampling = Sampling(POINTS, seed, 2 + k, Purpose.INFORMATION)
