@@ -95,3 +95,10 @@ def test_every_public_name_is_there_and_documented():
 def test_unknown_names_are_attribute_errors():
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = hs.nonsense
+
+
+@pytest.mark.xdist_group("one worker")
+def test_groups_of_tests_stay_with_one_worker(request):
+    """Else what a group shares (the site, a cluster) is made by every worker."""
+    if request.config.getoption("loadgroup", default=False):
+        assert request.node.nodeid.endswith("@one worker")
