@@ -167,7 +167,11 @@ def maximise(design: Design, starts: Sequence[Start]) -> tuple[str, Top, Observe
         near = top.log_likelihood > best.log_likelihood - CLOSE
         if near and not any(_same(top, other) for _, other in tops):
             tops.append((name, top))
-    again = [(name, climb(many, top.mean, top.covariance)) for name, top in tops]
+    again = [
+        (name, climb(many, top.mean, top.covariance))
+        for name, top in tops
+        if _usable(many, top.mean, top.covariance)
+    ]
     # The few points may have led away from what the many like better.
     given = [
         (name, Top(many.log_likelihood(*start), *start, np.nan, 0))
@@ -181,8 +185,12 @@ def maximise(design: Design, starts: Sequence[Start]) -> tuple[str, Top, Observe
 
 
 def _usable(observed: Observed, mean: Floats, covariance: Floats) -> bool:
-    finite = np.isfinite(mean).all() and np.isfinite(covariance).all()
-    return bool(finite) and np.isfinite(observed.log_likelihood(mean, covariance))
+    if not (np.isfinite(mean).all() and np.isfinite(covariance).all()):
+        return False
+    try:
+        return bool(np.isfinite(observed.log_likelihood(mean, covariance)))
+    except np.linalg.LinAlgError:  # singular but for rounding
+        return False
 
 
 def _same(one: Top, other: Top) -> bool:

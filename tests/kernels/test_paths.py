@@ -1,13 +1,14 @@
 """Paths of confined cells against importance sampling, closed forms and each other."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
 from scipy import integrate, stats
 from scipy.special import expit
 
-from halfseen.kernels import paths
+from halfseen.kernels import confined, paths
 from halfseen.solvers.full_information.expectation import lattice
 from tests.kernels.holed import INF, LINE, confines, fill_of, hidden_with
 from tests.kernels.test_confined import AGAINST
@@ -218,6 +219,43 @@ def test_cells_against_each_other_are_sampled_well_in_any_order():
             paths.fill_paths(np.zeros(4), S, *args, points, rng.random(4), X, weights)
             shares.append(1.0 / (len(weights) * (weights @ weights)))
         assert np.mean(shares) > 0.25
+
+
+@pytest.mark.parametrize(("noise", "h"), [(0.1, 15), (0.01, 8), (0.001, 4), (0.001, 15)])
+def test_cells_that_all_but_determine_each_other_are_no_worse_for_their_tilts(noise, h):
+    # Two factors and little noise of their own, below limits of their own, the least likely first, in 30
+    # rows: a sampler whose log-mass errs by much more than an untilted one is of no use.
+    rng, points = np.random.default_rng(1), lattice(67, h)
+    none, args = np.zeros(h), (np.empty((0, h)), np.empty(0))
+    tilted, plain = [], []
+    for _ in range(30):
+        A = rng.normal(size=(h, 2))
+        S = A @ A.T + noise * np.eye(h)
+        high = rng.multivariate_normal(none, S) + rng.exponential(0.7, h)
+        own, order = confines(*([(-INF, b)] for b in high)), np.empty(h, dtype=np.int64)
+        confined.order_cells(none, S, np.arange(h), own, order)
+        S, L = S[np.ix_(order, order)], np.linalg.cholesky(S[np.ix_(order, order)])
+        masses = []
+        for shift in rng.random((8, h)):
+            X, weights = np.empty(points.shape), np.empty(len(points))
+            one = paths.fill_box(none, S, order, *args, own, points, shift, X, weights)
+            paths._walk(L, np.full(h, -INF), high[order], none, points, shift, X, weights)
+            masses.append((one, paths._normalise(X, weights)))
+        spread = np.std(masses, axis=0)
+        tilted.append(spread[0])
+        plain.append(spread[1])
+    assert np.median(tilted) < 1.2 * np.median(plain)
+    assert np.quantile(tilted, 0.9) < 1.5 * np.quantile(plain, 0.9)
+
+
+def test_kernels_that_were_sent_are_found_anew():
+    own = confines(*REGIONS["intervals"][0])
+    fill = paths.law_of(own).fill
+    assert fill.__wrapper_address__() == fill.address
+    again = pickle.loads(pickle.dumps(fill))
+    assert again.address is None
+    assert again.signature() == fill.signature()
+    assert again.__wrapper_address__() == fill.address
 
 
 def test_an_empty_region_is_told():

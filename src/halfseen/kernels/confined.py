@@ -1,8 +1,8 @@
-"""The law of a row's confined cells, given what is seen of it: masses, moments and draws of one and two.
+"""The law of a row's confined cells, given what is seen of it: moments of one and two, order of more.
 
 Confined cells have a set each, and inequalities may bind them together; given the seen cells they are
 normal, N(m, S), restricted to that region. One cell is integrated in closed form, two in intervals by
-quadrature; more are sampled (``kernels.paths``).
+quadrature; more are sampled, in an order that is found here, one by one (``kernels.paths``).
 """
 
 import math

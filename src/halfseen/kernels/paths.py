@@ -1,9 +1,11 @@
 """Paths: weighted draws of a row's confined cells, where there are too many of them to integrate.
 
 Cells are drawn one after the other, each in what its set leaves given those before it (the sampler of
-Geweke, Hajivassiliou and Keane); the weight of a path is the product of the masses on the way. Paths are
-driven by points of a shifted lattice: averages over them are functions of m and S, smooth ones where
-every cell lies in one interval, and have much less noise than independent draws.
+Geweke, Hajivassiliou and Keane); the weight of a path is the product of the masses on the way. Cells
+come in an order that makes weights alike (``confined.order_cells``), and where each lies in one interval
+its step is tilted to where the region lets all of them end. Paths are driven by points of a shifted
+lattice: averages over them are functions of m and S, smooth ones in intervals, and have much less noise
+than independent draws.
 """
 
 import math
@@ -31,8 +33,9 @@ from halfseen.kernels.univariate import FAR, draw, interval, log_mass
 # Where every path of a row ends outside its region, so many more sets of points are tried.
 MOST_TRIES = 64
 # Steps towards the tilts of paths, and the share of the way that each goes: longer ones overshoot where
-# cells go against each other.
-TILT_STEPS, TILT_SHARE = 4, 0.35
+# cells go against each other. So do those of cells that are all but determined by others: how far a
+# tilt is thrown by its own change is at most so much.
+TILT_STEPS, TILT_SHARE, MOST_THROWN = 4, 0.35, 16.0
 GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 # Smaller products of masses are kept as logarithms.
 SMALLEST_PRODUCT = 1e-30
@@ -86,24 +89,38 @@ def _walk(L, low, high, tilt, points, shift, X, weights):
 def _find_tilt(L, low, high, tilt):
     # Towards the tilt under which the largest weight of a path is smallest (Botev 2017). With Λ_j the
     # mean of the restricted step j along the path e, there e_j = μ_j + Λ_j and
-    # μ_j = Σ_{k>j} L_kj Λ_k / L_kk.
+    # μ_j = Σ_{k>j} L_kj Λ_k / L_kk. A change of μ_j comes back to it times
+    # Σ_k |L_kj|/L_kk (1 − Var_k) Σ_{i<k} |L_ki|/L_kk at the most, with Var_k the variance of the step.
     h = len(L)
-    e, pull, part = np.zeros(h), np.empty(h), np.empty(5)
+    e, pull, thrown, part = np.zeros(h), np.empty(h), np.empty(h), np.empty(5)
+    moved = size = 0.0
     tilt[:] = 0.0
     for step in range(TILT_STEPS):
         share = 1.0 if step == 0 else TILT_SHARE
         for j in range(h):
-            centre, inverse = 0.0, 1.0 / L[j, j]
+            centre, reach, inverse = 0.0, 0.0, 1.0 / L[j, j]
             for k in range(j):
                 centre += L[j, k] * e[k]
+                reach += abs(L[j, k]) * inverse
             a, b = (low[j] - centre) * inverse - tilt[j], (high[j] - centre) * inverse - tilt[j]
             interval(a, b, part)
             e[j] += share * (tilt[j] + part[1] - e[j])
-            pull[j] = 0.0
+            reach *= 1.0 - (part[2] - part[1] * part[1])
+            pull[j] = thrown[j] = 0.0
             for k in range(j):
                 pull[k] += L[j, k] * part[1] * inverse
+                thrown[k] += abs(L[j, k]) * inverse * reach
+        moved, size = 0.0, 0.0
         for j in range(h):
-            tilt[j] += TILT_SHARE * (pull[j] - tilt[j])
+            change = pull[j] - tilt[j]
+            tilt[j] += min(TILT_SHARE, MOST_THROWN / (1.0 + thrown[j])) * change
+            moved += change * change
+            size += tilt[j] * tilt[j]
+    # A tilt is taken as far as it has settled: one that is still on its way is worse than none.
+    if size > 0.0:
+        settled = 1.0 / (1.0 + (moved / size) ** 2)
+        for j in range(h):
+            tilt[j] *= settled
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -311,7 +328,8 @@ class Address(types.WrapperAddressProtocol):
 
     A kernel that calls another by its name is compiled together with it, and with all that the other
     calls, again for each caller. One that is called by its address is compiled once, when it is first
-    asked for: what a table does not need is not compiled.
+    asked for: what a table does not need is not compiled. Nothing that it raises comes through, so that
+    it must not raise.
 
     Parameters
     ----------
@@ -321,7 +339,7 @@ class Address(types.WrapperAddressProtocol):
     """
 
     def __init__(self, kernel, signature):
-        self.kernel, self.types, self.found = kernel, signature, None
+        self.kernel, self.types, self.address = kernel, signature, None
 
     def signature(self):
         """Return the types, as Numba asks for them."""
@@ -329,11 +347,16 @@ class Address(types.WrapperAddressProtocol):
 
     def __wrapper_address__(self):
         """Compile the kernel, or find it among those that were; return where it is."""
-        if self.found is None:
+        if self.address is None:
             self.kernel.compile(self.types.args)
             done = self.kernel.get_compile_result(self.types)
-            self.found = done.library.get_pointer_to_function(done.fndesc.llvm_cfunc_wrapper_name)
-        return self.found
+            name = done.fndesc.llvm_cfunc_wrapper_name
+            self.address = done.library.get_pointer_to_function(name)
+        return self.address
+
+    def __reduce__(self):
+        """Leave out the address, which is one of this process: in another the kernel is found anew."""
+        return Address, (self.kernel, self.types)
 
 
 class Law(NamedTuple):

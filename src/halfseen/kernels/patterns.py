@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from halfseen.kernels.confined import HALF_LOG_TWO_PI, invert, order_cells
+from halfseen.kernels.confined import HALF_LOG_TWO_PI, in_intervals, invert, order_cells
 
 
 class Grouped(NamedTuple):
@@ -181,7 +181,10 @@ def expect_block(Y, mean, P, log_det, grouped, confines, points, shifts, law, fi
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def order_block(Y, mean, P, grouped, confines, order):
-    """Put the confined cells of each row, in ``order``, in the order in which they are best sampled."""
+    """Put the confined cells of each row, in ``order``, in the order in which they are best sampled.
+
+    Those of rows that are integrated stay as they are, and so do those between inequalities.
+    """
     for g in range(grouped.start.size - 1):
         rows = grouped.rows[grouped.start[g] : grouped.start[g + 1]]
         U, _, Q, _, _, _ = split(P, grouped.missing[g])
@@ -190,7 +193,8 @@ def order_block(Y, mean, P, grouped, confines, order):
         for i in range(rows.size):
             r = rows[i]
             C, m, S, _, sets, A, _ = confined_law(r, Y[r], R[i], mean, U, Q, grouped, confines)
-            if C.size > 1 and A.shape[0] == 0:
+            integrated = C.size < 2 or (C.size == 2 and in_intervals(sets, A, confines))
+            if not integrated and A.shape[0] == 0:
                 own = np.empty(C.size, dtype=np.int64)
                 order_cells(m, S, sets, confines, own)
                 for k in range(C.size):
@@ -237,11 +241,17 @@ def draw_block(Y, mean, P, grouped, confines, points, shifts, law, uniforms, nor
             X, weights = np.zeros((len(points), C.size)), np.ones(len(points))
             if C.size > 0:
                 law.fill(m, S, sets, A, c, confines, points, shifts[r], X, weights)
-            reached, q = weights[0], 0
+            reached, q, last = weights[0], 0, 0.0
             total = weights.sum()
             for k in range(count):
-                # Systematic resampling: evenly spaced places in the cumulated weights.
-                while reached < total * (k + uniforms[r]) / count and q < len(points) - 1:
+                # Systematic resampling: evenly spaced places in the cumulated weights, each of which is
+                # anywhere on their circle. Neighbours on a lattice are alike: a place that depended on
+                # k would be near the same of them.
+                place = total * ((k / count + uniforms[r]) % 1.0)
+                if place < last:
+                    reached, q = weights[0], 0
+                last = place
+                while reached < place and q < len(points) - 1:
                     q += 1
                     reached += weights[q]
                 for a in range(C.size):

@@ -12,6 +12,7 @@ from halfseen.solvers.full_information.expectation import (
     lay_out,
 )
 from halfseen.solvers.full_information.problem import read_problem
+from halfseen.solvers.full_information.rows import HeldRows
 
 GAUSSIAN = hs.Gaussian(np.zeros(3), 0.5 * np.eye(3) + 0.5)
 RULES = {
@@ -116,3 +117,16 @@ def test_cells_are_sampled_in_the_order_of_their_block():
     np.testing.assert_array_equal(
         expect(problem.Y, block, layout.confines, at, order)[1], say["ordered", 17]
     )
+
+
+def test_rows_say_the_same_in_an_order_whatever_was_asked_before():
+    X = hs.simulate(GAUSSIAN, RULES["limits"], 200, 0)
+    problem = read_problem(X, RULES["limits"])
+    place = np.zeros(3), GAUSSIAN.covariance
+    orders = [None, *(Parameters.of(np.array(m), place[1]) for m in ([0, 0.5, -1.0], [1.0, 0, 0]))]
+    samplings = [Sampling(17, 3, order=order) for order in orders]
+    fresh = [HeldRows(problem).expect(*place, sampling)[1] for sampling in samplings]
+    assert len(set(fresh)) == 3
+    rows = HeldRows(problem)
+    for k in (1, 2, 1, 0, 2):
+        assert rows.expect(*place, samplings[k])[1] == fresh[k]

@@ -6,11 +6,12 @@ parameters alone, and smooth ones where cells lie in intervals. So this is plain
 step that lowers the likelihood is taken back.
 
 *Climbing*: few points a row; the curvature of complete rows, corrected by what steps show, which makes
-the first step one of expectation maximisation. *Polishing*: more points, and the curvature that scores
-show in the directions that matter (conjugate gradients), or the information itself where nothing is
-sampled. *Averaging*: near the top, the score is asked for again with other shifts of the points. The
-scatter of the answers is the Monte-Carlo error, their average takes most of it out, and the step that it
-asks for is the last, unless it is so large that there must be more to come.
+the first step one of expectation maximisation. *Polishing*: more points, the cells of each row in a new
+order, and the curvature that scores show in the directions that matter (conjugate gradients), or the
+information itself where nothing is sampled. *Averaging*: near the top, the score is asked for again with
+other shifts of the points. The scatter of the answers is the Monte-Carlo error, their average takes most
+of it out, and the step that it asks for is the last, unless it is so large that there must be more to
+come.
 
 Where the estimate is pulled towards something there is no likelihood to climb, and expectation
 maximisation is repeated until it stands still (*settling*).
@@ -276,7 +277,8 @@ class Ascent:
         self, state: State, points: int, replicate: int = 0, seed: int = CLIMBING_SEED
     ) -> Sampling:
         """Return how rows are asked: with the order of cells of the state."""
-        order = None if not self.sampled or state.order is None else Parameters.of(*state.order)
+        assert state.order is not None
+        order = Parameters.of(*state.order) if self.sampled else None
         return Sampling(points, seed, replicate, Purpose.FULL, order)
 
     def _arrive(self, state: State, moments: Moments, value: float) -> None:

@@ -1,8 +1,8 @@
 """What rows with holes say of complete ones: their expected moments, at given parameters.
 
 A row says the same however often it is asked: its sampled cells are driven by a lattice of points with a
-shift of the row's own, so that expected moments and log-likelihoods are functions of the parameters
-alone. Nothing is kept from one question to the next.
+shift of the row's own, in an order that is part of the question, so that expected moments and
+log-likelihoods are functions of the parameters alone.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ Mask = NDArray[np.bool_]
 # Blocks in so many rows as fill the cache of a core: small tables are spread over threads too.
 BLOCKS_PER_CACHE = 8
 # Of a lattice: what one more coordinate in an interaction counts (of 0.02 to 0.3 that were tried the
-# best for second moments of 4 to 20 cells), and components that are looked at.
-COORDINATE_WEIGHT, MOST_COMPONENTS = 0.03, 512
+# best for second moments of 4 to 20 cells), components that are looked at, and what tells two apart.
+COORDINATE_WEIGHT, MOST_COMPONENTS, SAME_ERROR = 0.03, 512, 1e-9
 # Rows with more confined cells than these are sampled.
 MOST_INTEGRATED = 2
 
@@ -120,8 +120,9 @@ def lattice(count: int, d: int) -> Floats:
 
     The components of z are chosen one after the other, each as the one with the least mean square error
     over all shifts, in a space of smooth periodic functions that are nearly sums of functions of one
-    and two coordinates (Sloan and Reztsov 2002). So each coordinate by itself is evenly spread, pairs
-    nearly so, and the first h components serve for rows with h cells.
+    and two coordinates (Sloan and Reztsov 2002). So each coordinate by itself is evenly spread, and the
+    first h components serve for rows with h cells. There are N/2 components that differ: up to so many
+    coordinates, pairs are spread evenly too; beyond, some repeat others, but for their shifts.
     """
     N = _prime_from(count)
     k = np.arange(N)
@@ -131,7 +132,9 @@ def lattice(count: int, d: int) -> Floats:
     kernel = COORDINATE_WEIGHT * 2.0 * np.pi**2 * (x * x - x + 1.0 / 6.0)
     product, points = np.ones(N), np.empty((N, d))
     for j in range(d):
-        best = (kernel @ product).argmin()
+        error = kernel @ product
+        # Many are equally good, but for rounding, which is not to choose among them.
+        best = np.flatnonzero(error <= error.min() + SAME_ERROR * N)[0]
         product = product * (1.0 + kernel[best])
         points[:, j] = x[best]
     return points

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 History = list[dict[str, Any]]
 
-FORMAT, VERSION = "halfseen checkpoint", 2
+FORMAT, VERSION = "halfseen checkpoint", 3
 # Seconds between one checkpoint and the next: what a crash costs at most.
 EVERY = 60.0
 # Longer than any run.
@@ -443,6 +443,8 @@ def _check_whole(state: State, steps: int) -> None:
     """Raise where a state lacks what every one has after so many steps."""
     if state.origin is None and state.score.size:
         raise ValueError("there is a score, but no origin of its coordinates")
+    if state.order is None:
+        raise ValueError("there is no order of the cells")
     if state.moments is None and state.phase != "polishing":
         raise ValueError("there are no moments")
     if len(state.climbed) > min(steps, STALLED_STEPS):

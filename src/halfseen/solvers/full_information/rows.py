@@ -46,7 +46,7 @@ from halfseen.solvers.full_information.shards import (
 )
 
 Floats = NDArray[np.float64]
-# A block, the piece of the table that it is of, and what confines its cells.
+# The piece of the table that a block is of, what confines its cells, and the block.
 Place = tuple[Floats, Confines, Block]
 
 
@@ -129,25 +129,27 @@ class HeldRows(Rows):
         """
         if at is None:
             return self._pieces
-        if self._ordered is None or not _same(self._ordered[0], at):
+        if self._ordered is not None and _same(self._ordered[0], at):
+            return self._ordered[1]
 
-            def work(place: Place) -> Place:
-                Y, confines, block = place
-                return Y, confines, block.in_order(Y, confines, at)
+        def work(place: Place) -> Place:
+            Y, confines, block = place
+            return Y, confines, block.in_order(Y, confines, at)
 
-            places = [place for piece in self._pieces for place in piece]
-            found = map_in_order(work, places, self.n_jobs)
-            self._ordered = at, [[next(found) for _ in piece] for piece in self._pieces]
-        return self._ordered[1]
+        places = [place for piece in self._pieces for place in piece]
+        ordered = map_in_order(work, places, self.n_jobs)
+        pieces = [[next(ordered) for _ in piece] for piece in self._pieces]
+        self._ordered = at, pieces
+        return pieces
 
     @cached_property
     def _pieces(self) -> list[list[Place]]:
         Y, holes = self.problem.Y, self.problem.holes
-        found = []
+        pieces = []
         for cut in row_slices(*self.overview.shape):
             layout = lay_out(holes.take(cut), cut.start)
-            found.append([(Y[cut], layout.confines, block) for block in layout.blocks])
-        return found
+            pieces.append([(Y[cut], layout.confines, block) for block in layout.blocks])
+        return pieces
 
     def check(self) -> None:
         """Raise where a row contradicts its inequalities."""
