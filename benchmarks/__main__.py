@@ -25,6 +25,7 @@ from benchmarks import (  # noqa: F401 - importing registers their tasks
     scale_model,
     scaling,
     self_censoring,
+    small_tables,
     speed,
     tables,
 )

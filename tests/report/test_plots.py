@@ -207,3 +207,17 @@ def test_colours_are_those_of_the_page():
     names = ("ink", "quiet", "recovered", "naive", "seen", "point", "hidden")
     for name in (*names, "low", "middle", "high"):
         assert f"--{name}: {getattr(plots, name.upper())};" in light
+
+
+def test_a_profile_is_drawn_with_its_interval():
+    rule = hs.DetectionLimits(lower=0.8)
+    X = hs.simulate(hs.Gaussian([0.0], [[1.0]]), rule, 30, 3)
+    fit = hs.fit(X, rule, names=["lead $"], random_state=0)
+    ax = fit.plot.profile("mean", 0, level=0.9)
+    found = fit.profile("mean", 0, level=0.9)
+    curve, by_error = ax.get_lines()[:2]
+    np.testing.assert_array_equal(curve.get_xdata(), found.at)
+    np.testing.assert_array_equal(by_error.get_ydata(), found.by_error)
+    assert ax.get_xlabel() == r"mean of lead \$"
+    low, high = (f"{float(end):.3g}" for end in found.interval)
+    assert ax.get_title() == f"90 % interval: {low} to {high}"

@@ -45,8 +45,19 @@ def check_same(fit, back):
             assert same(getattr(fit, field.name), getattr(back, field.name)), field.name
     assert back.gaussian.cholesky.tobytes() == fit.gaussian.cholesky.tobytes()
     assert back.status is fit.status
-    assert back.summary() == fit.summary()
-    assert same(back.to_dict(), fit.to_dict())
+    # Profiles of the likelihood need the table: without it, intervals are from standard errors.
+    said, before = back.to_dict(), fit.to_dict()
+    for intervals in ("intervals", "original_scale"):
+        said.pop(intervals), before.pop(intervals)
+    assert same(said, before)
+    assert same(
+        back.original_scale(labels=False, kind="wald"),
+        fit.original_scale(labels=False, kind="wald"),
+    )
+    if fit.uncertainty is not None:
+        ends = [one.confidence_interval(kind="wald").without_labels() for one in (back, fit)]
+        for name in ("mean", "standard_deviation", "covariance", "correlation"):
+            assert same(*(getattr(one, name) for one in ends)), name
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +73,6 @@ def plain(table):
 def test_everything_that_needs_no_table_is_the_same(plain, tmp_path):
     back = again(plain, tmp_path)
     check_same(plain, back)
-    assert same(back.confidence_interval(0.9), plain.confidence_interval(0.9))
-    assert same(back.original_scale(), plain.original_scale())
     assert same(back.simulate(50, random_state=3), plain.simulate(50, random_state=3))
     ratio = [f.standard_errors.of(lambda mean, cov: mean / cov[0, 0]) for f in (plain, back)]
     assert same(*ratio)

@@ -24,7 +24,7 @@ from halfseen.solvers.full_information.ascent import NEAR_THE_TOP
 from halfseen.solvers.summary import REGULARISED, monte_carlo_share, shorten, steps_taken
 
 if TYPE_CHECKING:
-    from halfseen.solvers.inference.uncertainty import Intervals
+    from halfseen.solvers.inference.intervals import Intervals
     from halfseen.solvers.result import Fit
 
 Floats = NDArray[np.float64]
@@ -79,7 +79,9 @@ def report_content(
     cells = read_cells(fit)
     if cells is not None:
         cells = cells.first(shown)
-    intervals = None if fit.uncertainty is None else fit.uncertainty.intervals(LEVEL)
+    intervals = None
+    if fit.uncertainty is not None:
+        intervals = fit.confidence_interval(LEVEL).without_labels()
     transforms = _transforms(fit)
     scale = _common_scale(transforms)
     columns = [_column(fit, cells, intervals, transforms[j], j) for j in range(shown)]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from halfseen.errors import InputError
 from halfseen.report.content import report_content
@@ -29,6 +31,8 @@ ELLIPSE = 2.447747
 MOST_NUMBERS, MOST_NAMES = 25, 40
 # Of lines that are told apart, solid first, then dashed, then dotted.
 LINES, DASHES = (RECOVERED, NAIVE, INK, HIDDEN), ("-", "--", ":")
+# How far down a profile is drawn, in cutoffs.
+FLOOR = -1.6
 MARKERS = {"b": ("<", "v"), "a": (">", "^"), "i": ("D", "D")}
 
 
@@ -63,21 +67,11 @@ class Plots:
 
     def _column(self, which: int | str) -> int:
         """Position of a column that is told by position or by name."""
-        names = list(self.fit.names[: len(self._content["columns"])])
-        if isinstance(which, str):
-            if which not in names:
-                some = ", ".join(shorten(n, 30) for n in names[:8])
-                raise InputError(
-                    f"there is no column {which!r}; the columns are {some}"
-                    f"{', …' if len(names) > 8 else ''}."
-                )
-            return names.index(which)
-        whole = isinstance(which, int | np.integer) and not isinstance(which, bool)
-        if not whole or not -len(names) <= which < len(names):
-            raise InputError(
-                f"a column is told by its name or by a position below {len(names)}; got {which!r}."
-            )
-        return int(which) % len(names)
+        found = self.fit.column(which)
+        shown = len(self._content["columns"])
+        if found >= shown:
+            raise InputError(f"figures are of the first {shown} columns; got {which!r}.")
+        return found
 
     def marginal(self, i: int | str = 0, ax: Axes | None = None) -> Axes:
         """Draw one column: what is seen, what is hidden, and the recovered density."""
@@ -232,6 +226,42 @@ class Plots:
             ax.legend(frameon=False, fontsize="small", loc="best", ncols=2 if many > 4 else 1)
         _tidy(ax)
         return ax
+
+    def profile(
+        self,
+        of: str | Callable[..., ArrayLike],
+        *columns: int | str,
+        level: float = 0.95,
+        ax: Axes | None = None,
+    ) -> Axes:
+        """Draw how the likelihood falls as one number moves, with its interval; see ``Fit.profile``."""
+        found = self.fit.profile(of, *columns, level=level)
+        ax = _axes(ax, (6.4, 3.8))
+        ax.plot(found.at, found.log_likelihood, color=RECOVERED, linewidth=2.2, label="profile")
+        ax.plot(
+            found.at, found.by_error, color=NAIVE, linewidth=1.4, linestyle="--",
+            label="by the standard error",
+        )  # fmt: skip
+        floor = FLOOR * max(found.cutoffs)
+        for end, cutoff in zip(found.interval, found.cutoffs, strict=True):
+            if np.isfinite(end):
+                ends = sorted([float(end), found.estimate])
+                ax.hlines(-cutoff, ends[0], ends[1], color=QUIET)
+                ax.vlines(float(end), floor, -cutoff, color=INK, linestyle=":")
+        low, high = (_end(end) for end in found.interval)
+        ax.set_title(f"{100 * level:g} % interval: {low} to {high}", fontsize="medium")
+        ax.plot(found.estimate, 0.0, "o", color=RECOVERED, markersize=5)
+        ax.set_ylim(floor, 0.12 * max(found.cutoffs))
+        ax.set_xlabel(plain(shorten(found.name, 60)))
+        ax.set_ylabel("log-likelihood, less its top")
+        ax.legend(frameon=False, fontsize="small", loc="lower center")
+        _tidy(ax)
+        return ax
+
+
+def _end(end: Any) -> str:
+    """Write an end of an interval."""
+    return f"{float(end):.3g}" if np.isfinite(end) else "no end"
 
 
 def plain(text: str) -> str:

@@ -3,9 +3,10 @@
 from halfseen.solvers.fit import METHODS, fit
 from halfseen.solvers.full_information import full
 from halfseen.solvers.inference.bootstrap import Bootstrap
+from halfseen.solvers.inference.intervals import Intervals
 from halfseen.solvers.inference.pooling import Pooled, pool
 from halfseen.solvers.inference.ratio_test import RatioTest, likelihood_ratio_test
-from halfseen.solvers.inference.uncertainty import Intervals, StandardErrors
+from halfseen.solvers.inference.uncertainty import StandardErrors
 from halfseen.solvers.initialize import initialize
 from halfseen.solvers.missing_descent import missing_descent
 from halfseen.solvers.pairwise import pairwise

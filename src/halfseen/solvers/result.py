@@ -9,25 +9,29 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from halfseen.checks import share
 from halfseen.data.frames import labelled
 from halfseen.data.transforms import Transform, log_derivatives
 from halfseen.errors import InputError
 from halfseen.gaussian import Gaussian
 from halfseen.missingness.base import Missingness
 from halfseen.seeds import RandomState
-from halfseen.solvers.inference.uncertainty import Intervals, StandardErrors
+from halfseen.solvers.inference.intervals import Intervals, Limits
+from halfseen.solvers.inference.uncertainty import StandardErrors
 from halfseen.solvers.summary import as_dict, summarise
 
 if TYPE_CHECKING:
     from halfseen.report import Plots
     from halfseen.solvers.inference.bootstrap import Bootstrap
+    from halfseen.solvers.inference.confidence import Profile
     from halfseen.solvers.inference.likelihood import LogLikelihood
     from halfseen.solvers.inference.original_scale import OriginalScale
+    from halfseen.solvers.inference.profile import Surface
 
 
 class Status(enum.Enum):
@@ -275,32 +279,146 @@ class Fit:
             return self.uncertainty
         return self.uncertainty.labelled(self._labelled)
 
-    def confidence_interval(self, level: float = 0.95) -> Intervals:
+    @overload
+    def confidence_interval(self, level: float = ..., kind: str = ...) -> Intervals: ...
+
+    @overload
+    def confidence_interval(
+        self, level: float = ..., kind: str = ..., *, of: Callable[..., ArrayLike]
+    ) -> Limits: ...
+
+    def confidence_interval(
+        self,
+        level: float = 0.95,
+        kind: str = "auto",
+        of: Callable[..., ArrayLike] | None = None,
+    ) -> Intervals | Limits:
         """Confidence intervals for means, standard deviations, covariances and correlations.
 
-        Variances are taken on the log scale, correlations on Fisher's.
+        Student's t, chi-square and Fisher's transform take account of small numbers of rows.
 
         Parameters
         ----------
         level : float
             Probability that an interval holds what it is for.
+        kind : {"auto", "wald", "profile"}
+            From standard errors ("wald"), or from how the likelihood falls ("profile"), which is right
+            where it is lopsided, and may have no end. "auto" takes standard errors where as much is
+            known as from 200 complete rows, or where the profile agrees with them, and the profile
+            elsewhere; ``methods`` of the answer says which. It needs the table, no more than 42
+            columns, and no more than 60 parameters of one kind to look at; else it is "wald".
+        of : callable, optional
+            ``of(mean, covariance)`` returns a number or an array; intervals are then for that.
 
         Returns
         -------
         Intervals
             ``mean``, ``standard_deviation``, ``covariance`` and ``correlation``, each with ``lower`` and
-            ``upper``.
+            ``upper``. With ``of``: ``lower`` and ``upper`` alone.
 
         Examples
         --------
         >>> import halfseen as hs
         >>> rule = hs.DetectionLimits(lower=0.0)
-        >>> fit = hs.fit(hs.simulate(hs.Gaussian([1.0], [[1.0]]), rule, 2000), rule, random_state=0)
+        >>> X = hs.simulate(hs.Gaussian([1.0, 0.5], [[1.0, 0.6], [0.6, 1.0]]), rule, 500)
+        >>> fit = hs.fit(X, rule, random_state=0)
         >>> interval = fit.confidence_interval(0.99)
         >>> bool(interval.mean.lower[0] < 1.0 < interval.mean.upper[0])
         True
+        >>> low, high = fit.confidence_interval(of=lambda mean, covariance: mean[0] - mean[1])
+        >>> bool(low < 0.5 < high)
+        True
         """
-        return self.standard_errors.intervals(level)
+        from halfseen.solvers.inference.confidence import confidence_interval, function_interval
+
+        if of is None:
+            key = share("level", level), str(kind)
+            if key not in self._intervals:
+                self._intervals[key] = confidence_interval(self, level, kind)
+            return self._intervals[key]
+        return function_interval(self, of, level, kind)
+
+    def profile(
+        self, of: str | Callable[..., ArrayLike], *columns: int | str, level: float = 0.95
+    ) -> Profile:
+        """Follow the likelihood as one number moves, with everything else at its best.
+
+        ``fit.plot.profile`` draws it.
+
+        Parameters
+        ----------
+        of : {"mean", "standard_deviation", "covariance", "correlation"} or callable
+            What moves; or ``of(mean, covariance)`` that returns a number.
+        *columns : int or str
+            One column, or two, by name or position.
+        level : float
+            Of the interval.
+
+        Returns
+        -------
+        Profile
+            ``at``, ``log_likelihood`` (less the top), ``interval`` and what it takes to draw them.
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> rule = hs.DetectionLimits(lower=0.0)
+        >>> X = hs.simulate(hs.Gaussian([1.0, 0.5], [[1.0, 0.6], [0.6, 1.0]]), rule, 60)
+        >>> fit = hs.fit(X, rule, names=["lead", "zinc"], random_state=0)
+        >>> profile = fit.profile("correlation", "lead", "zinc")
+        >>> profile.name
+        'correlation of lead and zinc'
+        >>> bool(profile.interval.lower < 0.6 < profile.interval.upper)
+        True
+        """
+        from halfseen.solvers.inference.confidence import profile
+
+        return profile(self, of, columns, level)
+
+    @cached_property
+    def _intervals(self) -> dict[tuple[float, str], Intervals]:
+        """Intervals that were asked for: they take time, and the summary and the page want them too."""
+        return {}
+
+    @cached_property
+    def surface(self) -> Surface:
+        """The likelihood around the estimate, which profiles go along."""
+        from halfseen.solvers.inference.profile import Surface
+
+        return Surface.of(self)
+
+    def column(self, which: int | str) -> int:
+        """Return the position of a column that is told by position or by name.
+
+        Parameters
+        ----------
+        which : int or str
+
+        Returns
+        -------
+        int
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> rule = hs.DetectionLimits(lower=0.0)
+        >>> X = hs.simulate(hs.Gaussian([1.0, 0.5], [[1.0, 0.6], [0.6, 1.0]]), rule, 500)
+        >>> hs.fit(X, rule, names=["lead", "zinc"], random_state=0).column("zinc")
+        1
+        """
+        names = list(self.names)
+        if isinstance(which, str):
+            if which not in names:
+                raise InputError(
+                    f"there is no column {which!r}; the columns are {name_some(names, 8)}."
+                )
+            return names.index(which)
+        whole = isinstance(which, int | np.integer) and not isinstance(which, bool)
+        if not whole or not -len(names) <= which < len(names):
+            raise InputError(
+                f"a column is told by its name or by a position below {len(names)}; got {which!r}."
+            )
+        return int(which) % len(names)
 
     @cached_property
     def log_likelihood(self) -> LogLikelihood:
@@ -567,6 +685,7 @@ class Fit:
         level: float = 0.95,
         probabilities: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95),
         labels: bool = True,
+        kind: str = "auto",
     ) -> OriginalScale:
         """Medians, means and quantiles of each column in the units of the table, with intervals.
 
@@ -578,6 +697,8 @@ class Fit:
             Which quantiles.
         labels : bool
             Whether to label results with names where the table was a pandas frame.
+        kind : {"auto", "wald", "profile"}
+            Of the intervals, as in ``confidence_interval``.
 
         Returns
         -------
@@ -597,7 +718,7 @@ class Fit:
         """
         from halfseen.solvers.inference.original_scale import original_scale
 
-        found = original_scale(self, level, probabilities)
+        found = original_scale(self, level, probabilities, kind)
         return found.labelled() if labels and self.frame == "pandas" else found
 
     def summary(self, most_columns: int = 40) -> str:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from halfseen.checks import whole_number
 from halfseen.data.names import printable
 from halfseen.data.transforms import Identity, Log
+from halfseen.solvers.inference.intervals import NAMES, Limits, Methods
 
 if TYPE_CHECKING:
     from halfseen.solvers.inference.original_scale import OriginalScale
@@ -138,7 +139,9 @@ def _correlations(fit: Fit, most: int) -> list[str]:
     r = fit.gaussian.correlation[i, j]
     order = np.argsort(-np.abs(r), kind="stable")[:most]
     title = "Correlation" if len(r) <= most else f"Correlation (strongest {most} of {len(r)})"
-    intervals = None if fit.uncertainty is None else fit.uncertainty.intervals().correlation
+    intervals = None
+    if fit.uncertainty is not None:
+        intervals = fit.confidence_interval(0.95).without_labels().correlation
     head = f"{title:<50} {'estimate':>9}" + ("   95 % interval" if intervals else "")
     lines = ["", head, RULE]
     for k in order:
@@ -162,10 +165,7 @@ def _notes(fit: Fit) -> list[str]:
     elif noise is not None:
         text += f" Sampling adds {at_most(noise)} of a standard error to any estimate."
     if fit.uncertainty is not None:
-        text += (
-            " Standard errors are from the observed information; intervals are Wald intervals, for "
-            "correlations on Fisher's scale."
-        )
+        text += f" Standard errors are from the observed information. {_how_found(fit)}"
     lines = ["", RULE, *textwrap.wrap(text, WIDTH)]
     for note in fit.notes:
         if note.text:
@@ -173,6 +173,23 @@ def _notes(fit: Fit) -> list[str]:
                 printable(note.text), WIDTH, initial_indent="- ", subsequent_indent="  "
             )
     return lines
+
+
+def _how_found(fit: Fit) -> str:
+    """Say where the intervals that are shown come from."""
+    methods = fit.confidence_interval(0.95).methods["correlation"]
+    by_profile = int((methods == "profile").sum()) // 2
+    pairs = methods.shape[0] * (methods.shape[0] - 1) // 2
+    if pairs == 0:
+        return ""
+    if not by_profile:
+        return "Intervals of correlations are from these, on Fisher's scale."
+    if by_profile == pairs:
+        return "Intervals of correlations are from the profile of the likelihood."
+    return (
+        f"Intervals of correlations are from these, on Fisher's scale, and {by_profile} of {pairs}, "
+        "where that does not agree, from the profile of the likelihood."
+    )
 
 
 def steps_taken(fit: Fit) -> str | None:
@@ -285,18 +302,9 @@ def as_dict(fit: Fit, level: float = 0.95) -> dict[str, Any]:
             "covariance": _matrix(fit, errors.covariance),
             "correlation": _matrix(fit, errors.correlation),
         }
-        found = errors.intervals(level)
+        found = fit.confidence_interval(level).without_labels()
         out["intervals"] = {"level": level} | {
-            name: {
-                end: (_vector if limits.lower.ndim == 1 else _matrix)(fit, getattr(limits, end))
-                for end in ("lower", "upper")
-            }
-            for name, limits in (
-                ("mean", found.mean),
-                ("standard_deviation", found.standard_deviation),
-                ("covariance", found.covariance),
-                ("correlation", found.correlation),
-            )
+            name: _interval_record(fit, getattr(found, name), found.methods[name]) for name in NAMES
         }
     if fit.monte_carlo_errors is not None:
         out["monte_carlo_errors"] = {
@@ -304,6 +312,14 @@ def as_dict(fit: Fit, level: float = 0.95) -> dict[str, Any]:
             "covariance": _matrix(fit, fit.monte_carlo_errors.covariance),
         }
     return out
+
+
+def _interval_record(fit: Fit, limits: Limits, methods: Methods) -> dict[str, Any]:
+    record = _vector if methods.ndim == 1 else _matrix
+    ends = zip(("lower", "upper"), limits, strict=True)
+    return {end: record(fit, values) for end, values in ends} | {
+        "method": sorted(set(methods.ravel().tolist()) - {"known"})
+    }
 
 
 def _transform_names(fit: Fit) -> list[str]:

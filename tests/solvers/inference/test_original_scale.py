@@ -69,17 +69,31 @@ def test_means_are_integrals(transform, mu, sigma):
 
 
 def test_errors_are_those_of_the_delta_method(fit):
-    found = fit.original_scale(0.95, (0.9,))
-    z = stats.norm.ppf(0.9)
+    found = fit.original_scale(0.95, (0.9,), kind="wald")
+    z, m = stats.norm.ppf(0.9), float(fit.uncertainty.rows_for_variances[0])
+    # Student's t for as many complete rows as would know as much.
+    q = stats.t.ppf(0.975, m - 1.0) * np.sqrt(m / (m - 1.0))
     estimate = fit.uncertainty.of(lambda m, S: m[0] + z * np.sqrt(S[0, 0]))
-    low = np.exp(estimate.value - 1.959964 * estimate.standard_error)
+    low = np.exp(estimate.value - q * estimate.standard_error)
     assert found.quantiles_lower[0, 0] == pytest.approx(low, rel=1e-5)
     mean = fit.uncertainty.of(lambda m, S: m[0] + 0.5 * S[0, 0])
-    high = np.exp(mean.value + 1.959964 * mean.standard_error)
+    high = np.exp(mean.value + q * mean.standard_error)
     assert found.mean_upper[0] == pytest.approx(high, rel=1e-5)
-    interval = fit.confidence_interval().mean
+    interval = fit.confidence_interval(kind="wald").mean
     assert found.median_lower[0] == pytest.approx(np.exp(interval.lower[0]))
     assert found.mean_lower[2] == pytest.approx(interval.lower[2])
+
+
+def test_a_quantile_has_its_profile(fit):
+    """That of a function of mean and covariance, whose slopes are differences in all entries."""
+    found = fit.original_scale(0.95, (0.9,), kind="profile")
+    z = stats.norm.ppf(0.9)
+    ref = fit.confidence_interval(kind="profile", of=lambda m, S: m[0] + z * np.sqrt(S[0, 0]))
+    # Cutoffs of a function are those of a correlation: with 500 rows, 1 % further.
+    assert np.log(found.quantiles_lower[0, 0]) == pytest.approx(ref.lower, abs=0.005)
+    assert np.log(found.quantiles_upper[0, 0]) == pytest.approx(ref.upper, abs=0.005)
+    plain = fit.original_scale(0.95, (0.9,), kind="wald")
+    assert found.quantiles_upper[0, 0] != plain.quantiles_upper[0, 0]
 
 
 def test_intervals_hold_what_they_say():

@@ -19,7 +19,7 @@ from halfseen.solvers.full_information.full import full, m_step_for
 from halfseen.solvers.full_information.learn import Settings, learn
 from halfseen.solvers.full_information.problem import read_problem
 from halfseen.solvers.full_information.rows import HeldRows
-from halfseen.solvers.inference.uncertainty import Limits
+from halfseen.solvers.inference.intervals import Limits
 
 if TYPE_CHECKING:
     from halfseen.solvers.result import Fit

@@ -7,9 +7,10 @@ general an integral.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,8 @@ from halfseen.data.transforms import Identity, Log, Transform
 from halfseen.errors import InputError
 from halfseen.kernels.quadrature import NODES_48
 from halfseen.kernels.restricted import restricted_nodes
+from halfseen.solvers.inference.confidence import IntervalFinder, interval_finder
+from halfseen.solvers.inference.intervals import Limits
 
 if TYPE_CHECKING:
     from halfseen.solvers.result import Fit
@@ -80,7 +83,16 @@ class OriginalScale:
         return replace(self, **labelled)
 
 
-def original_scale(fit: Fit, level: float, probabilities: Sequence[float]) -> OriginalScale:
+class _Item(NamedTuple):
+    """One number of a column: a function of (μ, σ) that is nearly normal, and the way back from it."""
+
+    of: Callable[[float, float], float]
+    back: Callable[[Floats], Floats]
+
+
+def original_scale(
+    fit: Fit, level: float, probabilities: Sequence[float], kind: str
+) -> OriginalScale:
     """Return medians, means and quantiles in original units; see ``Fit.original_scale``."""
     level = share("level", level)
     if not is_iterable(probabilities) or isinstance(probabilities, str):
@@ -90,80 +102,88 @@ def original_scale(fit: Fit, level: float, probabilities: Sequence[float]) -> Or
     wanted = tuple(share("each of the probabilities", p, "0.05") for p in probabilities)
     if not wanted:
         raise InputError("probabilities must name at least one quantile, such as 0.5; got none.")
-    d = len(fit.names)
-    transforms = fit.transforms or (Identity(),) * d
-    mu, sigma = fit.gaussian.mean, fit.gaussian.standard_deviations
-    joint = _joint_variances(fit)
-    q = float(ndtri(0.5 + 0.5 * level))
+    finder = interval_finder(fit, level, kind)
     z = ndtri(np.array(wanted))
-    columns = [
-        _column(transforms[j], mu[j], sigma[j], None if joint is None else joint[j], q, z)
-        for j in range(d)
-    ]
-    errors = np.full(d, np.nan) if fit.uncertainty is None else fit.uncertainty.mean
-    # The median needs the mean alone, whose error is known also where joint ones are not.
-    median, low, high = (
-        np.array([float(t.inverse(mu[j] + move[j])) for j, t in enumerate(transforms)])
-        for move in (np.zeros(d), -q * errors, q * errors)
+    transforms = fit.transforms or (Identity(),) * len(fit.names)
+    items = [_items(transform, z) for transform in transforms]
+    V = _joint_variances(fit)
+    value, low, high = np.moveaxis(
+        np.array([_column(fit, j, items[j], V[j], finder) for j in range(len(items))]), 2, 0
     )
-    mean, mean_low, mean_high, *quantiles = (
-        np.array([column[k] for column in columns]) for k in range(6)
-    )
+    sigma = fit.gaussian.standard_deviations
     spreads = zip(transforms, sigma, strict=True)
     geometric = [float(t.inverse(s)) if isinstance(t, Log) else np.nan for t, s in spreads]
     return OriginalScale(
-        fit.names, level, median, low, high, mean, mean_low, mean_high, np.array(geometric), wanted,
-        quantiles[0], quantiles[1], quantiles[2],
+        fit.names, level, value[:, 0], low[:, 0], high[:, 0], value[:, 1], low[:, 1], high[:, 1],
+        np.array(geometric), wanted, value[:, 2:], low[:, 2:], high[:, 2:],
     )  # fmt: skip
 
 
-def _joint_variances(fit: Fit) -> Floats | None:
-    """Variances of the estimates of (μ_j, σ_j), for each column; None where they are not known."""
-    errors = fit.uncertainty
-    if errors is None or errors.parameters is None:
-        return None
-    d = len(fit.names)
-    # Σ_jj stands at d + j(j + 3)/2 among (μ, Σ_ij for i >= j); σ = √Σ_jj has slope 1/(2σ).
-    place = d + np.arange(d) * (np.arange(d) + 3) // 2
-    slope = 0.5 / fit.gaussian.standard_deviations
-    V = errors.parameters
-    out = np.empty((d, 2, 2))
-    for j in range(d):
-        chosen = V[np.ix_([j, place[j]], [j, place[j]])]
-        out[j] = chosen * np.outer([1.0, slope[j]], [1.0, slope[j]])
-    return out
+def _items(transform: Transform, z: Floats) -> list[_Item]:
+    """Return the median, the mean and the quantiles of a column."""
+    if transform.least == 0.0:
+        # Of something positive: on the log scale.
+        mean = _Item(lambda mu, sigma: _log(_mean(transform, mu, sigma)), np.exp)
+    else:
+        mean = _Item(lambda mu, sigma: _mean(transform, mu, sigma), np.asarray)
+    quantiles = [
+        _Item(lambda mu, sigma, z=z: mu + z * sigma, transform.inverse)  # type: ignore[misc]
+        for z in z.tolist()
+    ]
+    return [_Item(lambda mu, _: mu, transform.inverse), mean, *quantiles]
+
+
+def _log(value: float) -> float:
+    return math.log(value) if value > 0.0 else -math.inf
 
 
 def _column(
-    transform: Transform, mu: float, sigma: float, V: Floats | None, q: float, z: Floats
-) -> tuple[Floats, ...]:
-    """Mean with its interval, quantiles with theirs."""
-    mean = _mean(transform, mu, sigma)
-    at = mu + sigma * z
-    if V is None:
-        unknown = np.full(z.size, np.nan)
-        nan = np.array(np.nan)
-        return np.array(mean), nan, nan, transform.inverse(at), unknown, unknown
-    # var(μ + zσ) = V_μμ + 2z V_μσ + z² V_σσ
-    width = q * np.sqrt(np.maximum(V[0, 0] + 2.0 * z * V[0, 1] + z * z * V[1, 1], 0.0))
+    fit: Fit, j: int, items: list[_Item], V: Floats, finder: IntervalFinder | None
+) -> list[tuple[float, float, float]]:
+    """Return each number of a column, and the ends of its interval; NaN where there is none."""
+    mu, sigma = float(fit.gaussian.mean[j]), float(fit.gaussian.standard_deviations[j])
+    out = []
+    for item in items:
+        value, error = item.of(mu, sigma), _delta(item.of, mu, sigma, V)
+        ends = Limits(np.array(np.nan), np.array(np.nan))
+        if finder is not None and np.isfinite(value + error):
+            ends = finder.of_column(j, item.of, value, error)
+        with np.errstate(over="ignore"):
+            found = item.back(np.array([value, *ends]))
+        out.append((float(found[0]), float(found[1]), float(found[2])))
+    return out
+
+
+def _delta(of: Callable[[float, float], float], mu: float, sigma: float, V: Floats) -> float:
+    """Return the standard error of a function of (μ, σ); NaN where it is not known."""
     h = STEP * sigma
-    slope = np.array(
-        [
-            (_mean(transform, mu + h, sigma) - _mean(transform, mu - h, sigma)) / (2.0 * h),
-            (_mean(transform, mu, sigma + h) - _mean(transform, mu, sigma - h)) / (2.0 * h),
-        ]
-    )
     with np.errstate(invalid="ignore"):
-        error = float(np.sqrt(np.maximum(slope @ V @ slope, 0.0)))
-        if transform.least == 0.0 and mean > 0.0:
-            # Of something positive: on the log scale.
-            low, high = mean * np.exp(-q * error / mean), mean * np.exp(q * error / mean)
-        else:
-            low, high = mean - q * error, mean + q * error
-    return (
-        np.array(mean), np.array(low), np.array(high),
-        transform.inverse(at), transform.inverse(at - width), transform.inverse(at + width),
-    )  # fmt: skip
+        slope = np.array(
+            [
+                (of(mu + h, sigma) - of(mu - h, sigma)) / (2.0 * h),
+                (of(mu, sigma + h) - of(mu, sigma - h)) / (2.0 * h),
+            ]
+        )
+        # What does not depend on σ needs no error of it, known or not.
+        free = slope != 0.0
+        return float(np.sqrt(np.maximum(slope[free] @ V[np.ix_(free, free)] @ slope[free], 0.0)))
+
+
+def _joint_variances(fit: Fit) -> Floats:
+    """Variances of the estimates of (μ_j, σ_j), for each column; NaN where they are not known."""
+    errors, d = fit.uncertainty, len(fit.names)
+    out = np.full((d, 2, 2), np.nan)
+    if errors is None:
+        return out
+    out[:, 0, 0] = np.asarray(errors.mean) ** 2
+    out[:, 1, 1] = np.asarray(errors.standard_deviation) ** 2
+    if errors.parameters is None:
+        return out
+    # Σ_jj stands at d + j(j + 3)/2 among (μ, Σ_ij for i >= j); σ = √Σ_jj has slope 1/(2σ).
+    place = d + np.arange(d) * (np.arange(d) + 3) // 2
+    slope = 0.5 / fit.gaussian.standard_deviations
+    out[:, 0, 1] = out[:, 1, 0] = slope * errors.parameters[np.arange(d), place]
+    return out
 
 
 def _mean(transform: Transform, mu: float, sigma: float) -> float:

@@ -10,7 +10,7 @@ from scipy.special import stdtrit
 
 from halfseen.checks import positive_number, real_array, share
 from halfseen.errors import InputError
-from halfseen.solvers.inference.uncertainty import Limits
+from halfseen.solvers.inference.intervals import Limits
 
 Floats = NDArray[np.float64]
 

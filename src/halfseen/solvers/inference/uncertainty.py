@@ -1,4 +1,4 @@
-"""How sure a fit is: standard errors, and intervals on scales where estimates are nearly normal."""
+"""How sure a fit is: standard errors, and intervals from them."""
 
 from __future__ import annotations
 
@@ -8,61 +8,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 
 from halfseen.checks import real_array, share
 from halfseen.errors import InputError
 from halfseen.gaussian import Gaussian
+from halfseen.solvers.inference.intervals import (
+    METHOD,
+    Fisher,
+    Intervals,
+    Limits,
+    Location,
+    Methods,
+    Numbers,
+    Product,
+    Spread,
+)
 
 Floats = NDArray[np.float64]
 
 # Steps of central differences, in standard errors: small next to the curvature of a smooth
 # function, large next to the rounding of its values.
 STEP = 1e-3
-
-
-class Limits(NamedTuple):
-    """Lower and upper ends of intervals."""
-
-    lower: Floats
-    upper: Floats
-
-
-@dataclass(frozen=True)
-class Intervals:
-    """Confidence intervals of one level.
-
-    Attributes
-    ----------
-    level : float
-    mean, standard_deviation : Limits of shape (d,)
-        Symmetric for means; on the log scale for standard deviations.
-    covariance, correlation : Limits of shape (d, d)
-        Variances on the log scale, correlations on Fisher's; covariances are symmetric.
-
-    Examples
-    --------
-    >>> import halfseen as hs
-    >>> rule = hs.DetectionLimits(lower=0.0)
-    >>> X = hs.simulate(hs.Gaussian([1.0, 0.5], [[1.0, 0.6], [0.6, 1.0]]), rule, 500)
-    >>> fit = hs.fit(X, rule, names=["lead", "zinc"], random_state=0)
-    >>> found = fit.confidence_interval(0.9)
-    >>> found.level, found.mean.lower.shape, found.correlation.upper.shape
-    (0.9, (2,), (2, 2))
-    >>> bool(found.mean.lower[0] < fit.mean[0] < found.mean.upper[0])
-    True
-    """
-
-    level: float
-    mean: Limits
-    standard_deviation: Limits
-    covariance: Limits
-    correlation: Limits
-
-    def labelled(self, label: Callable[[Floats], Any]) -> Intervals:
-        """Return the same with labels on vectors and matrices."""
-        limits = (self.mean, self.standard_deviation, self.covariance, self.correlation)
-        return Intervals(self.level, *(Limits(*map(label, both)) for both in limits))
+# Standard errors of correlations, on Fisher's scale, that are rounding.
+KNOWN = 1e-7
 
 
 class Estimate(NamedTuple):
@@ -224,33 +192,53 @@ class StandardErrors:
         True
         """
         level = share("level", level)
-        q = float(ndtri(0.5 + 0.5 * level))
-        g = self.gaussian
+        plain = self if self.label is None else replace(self, label=None)
+
+        def find(name: str) -> tuple[Limits, Methods]:
+            limits = plain.limits(name, level)
+            return limits, np.full(limits.lower.shape, "wald", METHOD)
+
+        return Intervals(level, "wald", find, self.label)
+
+    def limits(self, name: str, level: float) -> Limits:
+        """Return intervals of one kind of parameters, without labels."""
+        found = self.numbers(name).by_errors(level)
+        if name == "correlation":
+            for end in found:
+                np.fill_diagonal(end, 1.0)
+        if name == "covariance":
+            # A variance is positive: by its standard deviation.
+            ends = self.limits("standard_deviation", level)
+            for matrix, of_deviation in zip(found, ends, strict=True):
+                np.fill_diagonal(matrix, of_deviation**2)
+        return found
+
+    def numbers(self, name: str) -> Numbers:
+        """Return the estimates of one kind, on the scale where they are nearly normal."""
+        g, rows = self.gaussian, self.rows_for_variances
         # Labels, where there are any, are put on anew by whoever wants them.
-        errors = np.asarray(self.covariance)
-        of_mean, of_correlation = np.asarray(self.mean), np.asarray(self.correlation)
-        # log σ² ± q se(σ²)/σ²
-        variance = np.diag(g.covariance)
-        ratio = np.exp(q * np.diag(errors) / variance)
-        low, high = g.covariance - q * errors, g.covariance + q * errors
-        np.fill_diagonal(low, variance / ratio)
-        np.fill_diagonal(high, variance * ratio)
-        # artanh ρ ± q se(ρ)/(1 − ρ²)
-        R = g.correlation
         with np.errstate(divide="ignore", invalid="ignore"):
-            z = np.arctanh(np.clip(R, -1.0, 1.0))
-            width = q * of_correlation / (1.0 - R * R)
-            lower, upper = np.tanh(z - width), np.tanh(z + width)
-        np.fill_diagonal(lower, 1.0)
-        np.fill_diagonal(upper, 1.0)
-        found = Intervals(
-            level,
-            Limits(g.mean - q * of_mean, g.mean + q * of_mean),
-            Limits(np.sqrt(variance / ratio), np.sqrt(variance * ratio)),
-            Limits(low, high),
-            Limits(lower, upper),
-        )
-        return found if self.label is None else found.labelled(self.label)
+            if name == "mean":
+                return Numbers(Location(), g.mean, np.asarray(self.mean), rows)
+            if name == "standard_deviation":
+                error = np.sqrt(0.5 / rows)
+                return Numbers(Spread(), np.log(g.standard_deviations), error, rows, np.exp)
+            if name == "covariance":
+                few = np.minimum(rows[:, None], rows)
+                return Numbers(Product(), g.covariance, np.asarray(self.covariance), few)
+            R = g.correlation
+            # artanh ρ has the error se(ρ)/(1 − ρ²)
+            error = np.asarray(self.correlation) / (1.0 - R * R)
+            # What is known has an error of rounding, the root of 1e-16.
+            error[~(error > KNOWN)] = 0.0
+            return Numbers(Fisher(), np.arctanh(R), error, error**-2.0, np.tanh)
+
+    @property
+    def rows_for_variances(self) -> Floats:
+        """How many complete rows would know as much about each variance: its error is σ² √(2/n)."""
+        variance, error = np.diag(self.gaussian.covariance), np.diag(np.asarray(self.covariance))
+        with np.errstate(divide="ignore"):
+            return np.asarray(2.0 * (variance / error) ** 2)
 
 
 def correlation_errors(

@@ -1,0 +1,241 @@
+"""Confidence intervals: from standard errors, or from the profile of the likelihood.
+
+Both are told how many rows there are. A table with nothing hidden has exact intervals: Student's for a
+mean, chi-square for a variance, and Fisher's for a correlation, which is nearly so. Where cells are
+hidden, a standard error says how many complete rows would know as much, and the interval is the one that
+so many rows have: the same distribution for ends by standard errors, and the fall of the likelihood at
+the ends of the exact interval as the cutoff of a profile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtri, ndtri, stdtrit
+
+Floats = NDArray[np.float64]
+Methods = NDArray[np.str_]
+
+NAMES = ("mean", "standard_deviation", "covariance", "correlation")
+# As wide as the longest of them: "bootstrap".
+METHOD = np.dtype("<U9")
+
+# Fewest rows that intervals are made for, as far as degrees of freedom are concerned.
+FEWEST_ROWS, FEWEST_FOR_FISHER = 2.0, 3.5
+# With more rows than these the normal distribution does: quantiles of others lose digits.
+MANY_ROWS = 1e8
+
+
+class Limits(NamedTuple):
+    """Lower and upper ends of intervals."""
+
+    lower: Floats
+    upper: Floats
+
+
+class Family(Protocol):
+    """Intervals of one kind of number, on the scale where its estimate is nearly normal.
+
+    ``rows`` are how many complete rows would know as much.
+    """
+
+    def distances(self, error: Floats, rows: Floats, level: float) -> Limits:
+        """Return how far the ends are from an estimate with a standard error."""
+        ...
+
+    def cutoffs(self, rows: float, level: float) -> tuple[float, float]:
+        """Return how far twice a profile falls to the lower and to the upper end."""
+        ...
+
+
+class Location:
+    """Means, and whatever else has no family of its own: Student's t with rows − 1 degrees."""
+
+    def distances(self, error: Floats, rows: Floats, level: float) -> Limits:
+        """Return t · error · √(n/(n − 1)): errors are from likeliest variances, which are too small."""
+        m = np.clip(rows, FEWEST_ROWS, MANY_ROWS)
+        width = _student(m - 1.0, level) * error * np.sqrt(m / (m - 1.0))
+        return Limits(-width, width)
+
+    def cutoffs(self, rows: float, level: float) -> tuple[float, float]:
+        """Return n log(1 + t²/(n − 1)): what a mean's profile falls to the ends of its interval."""
+        m = float(np.clip(rows, FEWEST_ROWS, MANY_ROWS))
+        t = float(_student(m - 1.0, level))
+        fall = m * float(np.log1p(t * t / (m - 1.0)))
+        return fall, fall
+
+
+class Spread:
+    """Logarithms of standard deviations: χ² with rows − 1 degrees."""
+
+    def distances(self, error: Floats, rows: Floats, level: float) -> Limits:
+        """Return ½ log(n/χ²) at both quantiles of χ²."""
+        m = np.clip(rows, FEWEST_ROWS, MANY_ROWS)
+        ends = (-0.5 * np.log(self._ratio(m, tail)) for tail in _tails(level))
+        width = ndtri(0.5 + 0.5 * level) * error
+        few = rows < MANY_ROWS
+        low, high = (
+            np.where(few, end, far) for end, far in zip(ends, (-width, width), strict=True)
+        )
+        return Limits(low, high)
+
+    def cutoffs(self, rows: float, level: float) -> tuple[float, float]:
+        """Return n (x − 1 − log x) with x = χ²/n: what a variance's profile falls to either end."""
+        m = float(np.clip(rows, FEWEST_ROWS, MANY_ROWS))
+        # The smaller σ is, the larger is χ² = Σ (x − x̄)²/σ².
+        low, high = (float(self._ratio(m, tail)) for tail in _tails(level))
+        return m * (low - 1.0 - float(np.log(low))), m * (high - 1.0 - float(np.log(high)))
+
+    def _ratio(self, rows: Any, tail: float) -> Any:
+        """Return χ²/n, exceeded with a probability."""
+        return chdtri(rows - 1.0, tail) / rows
+
+
+class Fisher:
+    """Correlations as artanh ρ: normal, of variance 1/(rows − 3)."""
+
+    def distances(self, error: Floats, rows: Floats, level: float) -> Limits:
+        """Return q/√(n − 3)."""
+        width = ndtri(0.5 + 0.5 * level) / np.sqrt(np.maximum(rows, FEWEST_FOR_FISHER) - 3.0)
+        return Limits(-width, width)
+
+    def cutoffs(self, rows: float, level: float) -> tuple[float, float]:
+        """Return 2n log cosh δ: what a correlation's profile falls at a distance δ on this scale."""
+        m = float(np.clip(rows, FEWEST_FOR_FISHER, MANY_ROWS))
+        fall = 2.0 * m * float(np.log(np.cosh(ndtri(0.5 + 0.5 * level) / np.sqrt(m - 3.0))))
+        return fall, fall
+
+
+class Product(Location):
+    """Covariances: ends as those of means, and profiles that fall as those of correlations do."""
+
+    def cutoffs(self, rows: float, level: float) -> tuple[float, float]:
+        """Return those of a correlation."""
+        return Fisher().cutoffs(rows, level)
+
+
+def _student(degrees: Any, level: float) -> Any:
+    return stdtrit(degrees, 0.5 + 0.5 * level)
+
+
+def _tails(level: float) -> tuple[float, float]:
+    return 0.5 - 0.5 * level, 0.5 + 0.5 * level
+
+
+def _as_it_is(value: Floats) -> Floats:
+    return value
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """Estimates of one kind, on the scale of their family.
+
+    Attributes
+    ----------
+    family : Family
+    value, error : arrays
+        Estimates and their standard errors.
+    rows : array
+        How many complete rows would know as much.
+    back : callable
+        From this scale to the one that people read.
+    """
+
+    family: Family
+    value: Floats
+    error: Floats
+    rows: Floats
+    back: Callable[[Floats], Floats] = _as_it_is
+
+    def by_errors(self, level: float) -> Limits:
+        """Return intervals from standard errors; what is known has an interval of no length."""
+        moves = self.family.distances(self.error, self.rows, level)
+        known = self.error == 0.0
+        low, high = (self.value + np.where(known, 0.0, move) for move in moves)
+        return Limits(self.back(low), self.back(high))
+
+
+class Intervals:
+    """Confidence intervals of one level, each kind of them made when it is asked for.
+
+    Attributes
+    ----------
+    level : float
+    kind : str
+        How they were asked for.
+    mean, standard_deviation : Limits of shape (d,)
+    covariance, correlation : Limits of shape (d, d)
+    methods : mapping
+        How each was found: arrays of "wald" (from standard errors), "profile" or "bootstrap" by name.
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> rule = hs.DetectionLimits(lower=0.0)
+    >>> X = hs.simulate(hs.Gaussian([1.0, 0.5], [[1.0, 0.6], [0.6, 1.0]]), rule, 500)
+    >>> fit = hs.fit(X, rule, names=["lead", "zinc"], random_state=0)
+    >>> found = fit.confidence_interval(0.9)
+    >>> found.level, found.mean.lower.shape, found.correlation.upper.shape
+    (0.9, (2,), (2, 2))
+    >>> bool(found.mean.lower[0] < fit.mean[0] < found.mean.upper[0])
+    True
+    >>> found.methods["mean"]
+    array(['wald', 'wald'], dtype='<U9')
+    """
+
+    def __init__(
+        self,
+        level: float,
+        kind: str,
+        find: Callable[[str], tuple[Limits, Methods]],
+        label: Callable[[Floats], Any] | None = None,
+    ) -> None:
+        self.level, self.kind = level, kind
+        self.find, self._label = find, label
+        self._found: dict[str, tuple[Limits, Methods]] = {}
+
+    @property
+    def mean(self) -> Limits:
+        """Of the means."""
+        return self._limits("mean")
+
+    @property
+    def standard_deviation(self) -> Limits:
+        """Of the standard deviations."""
+        return self._limits("standard_deviation")
+
+    @property
+    def covariance(self) -> Limits:
+        """Of variances and covariances."""
+        return self._limits("covariance")
+
+    @property
+    def correlation(self) -> Limits:
+        """Of the correlations."""
+        return self._limits("correlation")
+
+    @property
+    def methods(self) -> dict[str, Methods]:
+        """How each end was found."""
+        return {name: self._one(name)[1] for name in NAMES}
+
+    def without_labels(self) -> Intervals:
+        """Return the same as plain arrays."""
+        plain = Intervals(self.level, self.kind, self._one)
+        return self if self._label is None else plain
+
+    def _one(self, name: str) -> tuple[Limits, Methods]:
+        if name not in self._found:
+            self._found[name] = self.find(name)
+        return self._found[name]
+
+    def _limits(self, name: str) -> Limits:
+        found = self._one(name)[0]
+        return found if self._label is None else Limits(*map(self._label, found))
+
+    def __repr__(self) -> str:
+        return f"Intervals(level={self.level:g}, kind={self.kind!r})"

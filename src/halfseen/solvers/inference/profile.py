@@ -1,0 +1,635 @@
+"""Profile likelihoods: the best that can be had with one number held fixed.
+
+For a function g of mean and covariance, the profile at c is the largest log-likelihood among parameters
+with g = c. An interval is where it is less than some amount below the top. It follows the likelihood
+where that is lopsided, flat or without end, which a standard error cannot.
+
+Coordinates are (a, B) of N(μ + L a, L exp(B) Lᵀ) around the estimate N(μ, L Lᵀ): every step is a
+covariance, and the likelihood of a variance is nearly a parabola in its logarithm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from halfseen.errors import InputError
+from halfseen.parallel import single_blas_thread
+from halfseen.seeds import Purpose
+from halfseen.solvers.full_information.charts import Curvature
+from halfseen.solvers.full_information.expectation import Parameters, Sampling, at_random
+from halfseen.solvers.full_information.full import m_step_for
+from halfseen.solvers.full_information.m_step import (
+    SMALLEST_EIGENVALUE,
+    KnownCorrelation,
+    MStep,
+    correlation_of,
+    unpack,
+)
+from halfseen.solvers.full_information.problem import Overview
+from halfseen.solvers.full_information.rows import HeldRows
+from halfseen.solvers.inference.imputation import read_source
+
+if TYPE_CHECKING:
+    from halfseen.solvers.result import Fit
+
+Floats = NDArray[np.float64]
+
+# Points for each row that is sampled: between these, as many as keep draws of a question below that.
+POINTS, MOST_DRAWS = (64, 512), 2**21
+# A place on a profile is found when no more than this is left to be gained in log-likelihood, and g is
+# this close to c, in standard errors. What is left is added to the value, so its square is what counts.
+GAIN_LEFT, CLOSE = 0.01, 1e-3
+# The end of an interval is found when the root of twice the fall is this close to what was asked for:
+# the slope of the profile, which is known, gives the rest.
+CLOSE_ENOUGH = 0.02
+# Steps to one place; shorter steps that are tried.
+MOST_STEPS, MOST_SHORTER = 60, 12
+# One step changes no variance by more than this factor, and no mean by more than so many deviations.
+LARGEST_STEP = np.log(4.0)
+# Places on the way to an end. The first is one standard error times what was asked for away; beyond so
+# many times that, there is none.
+MOST_PLACES, FARTHEST = 30, 2.0**12
+# A target that stays behind by this share of its distance cannot be moved so far.
+UNREACHED = 0.1
+# Steps whose curvature is remembered.
+MEMORY = 20
+# A step counts if it brings this share of what it promises.
+PROMISED = 1e-4
+# Steps of differences for functions that have no slopes of their own, in standard deviations.
+DIFFERENCE = 1e-5
+
+
+class Target(Protocol):
+    """A number that is held fixed, at parameters in units of the estimate's deviations."""
+
+    def value(self, mean: Floats, covariance: Floats) -> float:
+        """Return the number."""
+        ...
+
+    def slope(self, mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
+        """Return its derivatives in the mean and (symmetric, entry by entry) in the covariance."""
+        ...
+
+
+@dataclass(frozen=True)
+class MeanOf:
+    """A mean."""
+
+    column: int
+
+    def value(self, mean: Floats, covariance: Floats) -> float:
+        """Return μ_j."""
+        return float(mean[self.column])
+
+    def slope(self, mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
+        """Return the unit vector."""
+        out = np.zeros(mean.size)
+        out[self.column] = 1.0
+        return out, np.zeros_like(covariance)
+
+
+@dataclass(frozen=True)
+class LogDeviationOf:
+    """The logarithm of a standard deviation."""
+
+    column: int
+
+    def value(self, mean: Floats, covariance: Floats) -> float:
+        """Return ½ log Σ_jj."""
+        return float(0.5 * np.log(covariance[self.column, self.column]))
+
+    def slope(self, mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
+        """Return 1/(2 Σ_jj)."""
+        out = np.zeros_like(covariance)
+        out[self.column, self.column] = 0.5 / covariance[self.column, self.column]
+        return np.zeros(mean.size), out
+
+
+@dataclass(frozen=True)
+class FisherOf:
+    """A correlation on Fisher's scale, artanh ρ."""
+
+    row: int
+    column: int
+
+    def value(self, mean: Floats, covariance: Floats) -> float:
+        """Return ½ log((1 + ρ)/(1 − ρ))."""
+        i, j = self.row, self.column
+        product = np.sqrt(covariance[i, i] * covariance[j, j])
+        s = covariance[i, j]
+        return float(0.5 * np.log((product + s) / (product - s)))
+
+    def slope(self, mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
+        """Return dρ/(1 − ρ²), with dρ = dΣ_ij/(σ_i σ_j) − ½ ρ (dΣ_ii/Σ_ii + dΣ_jj/Σ_jj)."""
+        i, j = self.row, self.column
+        a, b = covariance[i, i], covariance[j, j]
+        rho = covariance[i, j] / np.sqrt(a * b)
+        out = np.zeros_like(covariance)
+        out[i, j] = out[j, i] = 0.5 / np.sqrt(a * b)
+        out[i, i], out[j, j] = -0.5 * rho / a, -0.5 * rho / b
+        return np.zeros(mean.size), out / (1.0 - rho * rho)
+
+
+@dataclass(frozen=True)
+class CovarianceOf:
+    """A covariance."""
+
+    row: int
+    column: int
+
+    def value(self, mean: Floats, covariance: Floats) -> float:
+        """Return Σ_ij."""
+        return float(covariance[self.row, self.column])
+
+    def slope(self, mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
+        """Return one, shared by the two entries."""
+        out = np.zeros_like(covariance)
+        out[self.row, self.column] += 0.5
+        out[self.column, self.row] += 0.5
+        return np.zeros(mean.size), out
+
+
+@dataclass(frozen=True)
+class ColumnFunctionOf:
+    """A smooth function of the mean and the standard deviation of one column, in units of the table."""
+
+    column: int
+    centre: float
+    scale: float
+    function: Callable[[float, float], float]
+
+    def value(self, mean: Floats, covariance: Floats) -> float:
+        """Return f(μ, σ)."""
+        return self.function(*self._place(mean, covariance))
+
+    def slope(self, mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
+        """Return central differences; dσ = dΣ_jj/(2σ)."""
+        mu, sigma = self._place(mean, covariance)
+        h, f = DIFFERENCE * sigma, self.function
+        of_mean, of_covariance = np.zeros(mean.size), np.zeros_like(covariance)
+        j = self.column
+        of_mean[j] = self.scale * (f(mu + h, sigma) - f(mu - h, sigma)) / (2.0 * h)
+        slope = (f(mu, sigma + h) - f(mu, sigma - h)) / (2.0 * h)
+        of_covariance[j, j] = 0.5 * slope * self.scale**2 / sigma
+        return of_mean, of_covariance
+
+    def _place(self, mean: Floats, covariance: Floats) -> tuple[float, float]:
+        j = self.column
+        sigma = self.scale * float(np.sqrt(covariance[j, j]))
+        return self.centre + self.scale * float(mean[j]), sigma
+
+
+@dataclass(frozen=True)
+class FunctionOf:
+    """Any smooth function of mean and covariance, by differences."""
+
+    function: Callable[[Floats, Floats], float]
+
+    def value(self, mean: Floats, covariance: Floats) -> float:
+        """Return the function."""
+        return self.function(mean, covariance)
+
+    def slope(self, mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
+        """Return central differences."""
+        d = mean.size
+        of_mean, of_covariance = np.empty(d), np.empty((d, d))
+        deviations = np.sqrt(np.diag(covariance))
+        for i in range(d):
+            move = np.zeros(d)
+            move[i] = DIFFERENCE * deviations[i]
+            ends = self.function(mean + move, covariance), self.function(mean - move, covariance)
+            of_mean[i] = (ends[0] - ends[1]) / (2.0 * move[i])
+        for i in range(d):
+            for j in range(i + 1):
+                change = np.zeros((d, d))
+                h = DIFFERENCE * deviations[i] * deviations[j]
+                change[i, j] = change[j, i] = h
+                ends = (
+                    self.function(mean, covariance + change),
+                    self.function(mean, covariance - change),
+                )
+                # An entry off the diagonal moves with its mirror image.
+                both = (ends[0] - ends[1]) / (2.0 * h)
+                of_covariance[i, j] = of_covariance[j, i] = both if i == j else 0.5 * both
+        return of_mean, of_covariance
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Free parameters as one vector, zero at the estimate.
+
+    Attributes
+    ----------
+    mean, covariance, factor : arrays
+        The estimate N(μ, L Lᵀ).
+    mean_free : bool
+    entries : pair of integer arrays
+        The entries of B, on and below its diagonal, that are free.
+    scales : bool
+        Whether it is the scales of the columns that are free: Σ = diag(exp b) L Lᵀ diag(exp b).
+    """
+
+    mean: Floats
+    covariance: Floats
+    factor: Floats
+    mean_free: bool
+    entries: tuple[NDArray[np.intp], NDArray[np.intp]]
+    scales: bool = False
+
+    @classmethod
+    def of(cls, m_step: MStep, mean: Floats, covariance: Floats) -> Coordinates:
+        """Choose those in which a structure is free."""
+        d = mean.size
+        i, j = np.tril_indices(d)
+        free = m_step.structure.count(d)
+        kept = (i == j) if free == d and d > 1 else np.full(i.size, free > 0)
+        return cls(
+            mean,
+            covariance,
+            np.asarray(np.linalg.cholesky(covariance), dtype=np.float64),
+            m_step.mean is None,
+            (i[kept], j[kept]),
+            isinstance(m_step.structure, KnownCorrelation),
+        )
+
+    @property
+    def means(self) -> int:
+        """How many of the first coordinates are of the mean."""
+        return self.mean.size if self.mean_free else 0
+
+    def place(self, x: Floats) -> tuple[Floats, Floats]:
+        """Return mean and covariance at some coordinates."""
+        mean = self.mean + self.factor @ x[: self.means] if self.mean_free else self.mean
+        b = x[self.means :]
+        if self.scales:
+            return mean, self.covariance * np.exp(b[:, None] + b)
+        values, vectors = self._spectrum(b)
+        root = self.factor @ (vectors * np.exp(0.5 * values))
+        return mean, root @ root.T
+
+    def pull(self, x: Floats, of_mean: Floats, of_covariance: Floats) -> Floats:
+        """Return derivatives in the coordinates from those in mean and covariance.
+
+        The derivative of exp(B), with B = U diag(λ) Uᵀ, multiplies entries of Uᵀ dB U by the divided
+        differences of exp at the λ (Daleckii and Krein).
+        """
+        first = self.factor.T @ of_mean if self.mean_free else np.empty(0)
+        b = x[self.means :]
+        if self.scales:
+            grown = self.covariance * np.exp(b[:, None] + b)
+            return np.concatenate([first, 2.0 * (of_covariance * grown).sum(axis=1)])
+        values, U = self._spectrum(b)
+        half = 0.5 * (values[:, None] - values)
+        small = np.abs(half) < 1e-4
+        quotient = np.where(
+            small, 1.0 + half * half / 6.0, np.sinh(half) / np.where(small, 1.0, half)
+        )
+        divided = np.exp(0.5 * (values[:, None] + values)) * quotient
+        inner = U.T @ (self.factor.T @ of_covariance @ self.factor) @ U
+        of_B = U @ (divided * inner) @ U.T
+        # An entry off the diagonal stands for two.
+        of_B = 2.0 * of_B - np.diag(np.diag(of_B))
+        return np.concatenate([first, of_B[self.entries]])
+
+    def shortened(self, step: Floats) -> Floats:
+        """Return a step, no longer than one may be."""
+        a, b = step[: self.means], step[self.means :]
+        largest = np.abs(b).max(initial=0.0) if self.scales else np.abs(self._spectrum(b)[0]).max()
+        far = max(float(np.abs(a).max(initial=0.0)), float(largest))
+        return step if far <= LARGEST_STEP else step * (LARGEST_STEP / far)
+
+    def inverse_information(self, V: Floats) -> Floats:
+        """Return the covariance of the coordinates from that of (μ, Σ_ij for i >= j)."""
+        d = self.mean.size
+        L = self.factor
+        rows = []
+        for column in np.eye(len(V)):
+            of_mean, change = unpack(column, d)
+            a = np.linalg.solve(L, of_mean) if self.mean_free else np.empty(0)
+            if self.scales:
+                rows.append(np.concatenate([a, 0.5 * np.diag(change) / np.diag(self.covariance)]))
+                continue
+            inner = np.linalg.solve(L, np.linalg.solve(L, change).T)
+            rows.append(np.concatenate([a, inner[self.entries]]))
+        T = np.array(rows)
+        return np.asarray(T.T @ V @ T)
+
+    def _spectrum(self, b: Floats) -> tuple[Floats, Floats]:
+        d = self.mean.size
+        B = np.zeros((d, d))
+        B[self.entries] = b
+        values, vectors = np.linalg.eigh(B)  # which reads the lower triangle
+        return values, vectors
+
+
+class Place(NamedTuple):
+    """A place on a profile.
+
+    Attributes
+    ----------
+    x : array
+        Coordinates.
+    at : float
+        What the target is there.
+    value : float
+        The profile: the largest log-likelihood.
+    slope : float
+        Its derivative.
+    """
+
+    x: Floats
+    at: float
+    value: float
+    slope: float
+
+
+@dataclass
+class Question:
+    """The log-likelihood at some coordinates, and the target there, with their derivatives."""
+
+    x: Floats
+    value: float
+    score: Floats
+    target: float
+    normal: Floats
+
+
+@dataclass(eq=False)
+class Surface:
+    """The log-likelihood around an estimate, as a function of coordinates.
+
+    Attributes
+    ----------
+    rows : HeldRows
+    coordinates : Coordinates
+    inverse : array of shape (q, q)
+        The inverse of the information at the estimate.
+    sampling : Sampling
+    questions : int
+        How often all rows were asked.
+    """
+
+    rows: HeldRows
+    coordinates: Coordinates
+    inverse: Floats
+    sampling: Sampling
+    questions: int = 0
+
+    @classmethod
+    def of(cls, fit: Fit) -> Surface:
+        """Read the table that was fitted."""
+        why = profile_refusal(fit)
+        if why is not None:
+            raise InputError(f"a profile likelihood cannot be had: {why}.")
+        assert fit.source is not None
+        assert fit.uncertainty is not None
+        problem = read_source(fit, None)
+        m_step = m_step_for(problem.overview, **fit.source.options)[0]
+        with single_blas_thread():
+            at = problem.from_units(fit.gaussian.mean, fit.gaussian.covariance)
+            coordinates = Coordinates.of(m_step, *at)
+            units = problem.overview.units
+            inverse = coordinates.inverse_information(
+                np.asarray(fit.uncertainty.parameters) / np.outer(units, units)
+            )
+            sampled = problem.overview.sampled
+            points = int(np.clip(MOST_DRAWS // max(sampled, 1), *POINTS))
+            order = Parameters.of(*at) if sampled else None
+            sampling = Sampling(points, 0, 0, Purpose.LIKELIHOOD, order)
+        return cls(HeldRows(problem, fit.source.n_jobs), coordinates, inverse, sampling)
+
+    @cached_property
+    def top(self) -> tuple[Floats, float]:
+        """Coordinates and log-likelihood of the top.
+
+        Where rows are sampled it is that of these points, next to the estimate.
+        """
+        found = self._climb(np.zeros(len(self.inverse)), None, 0.0, [])
+        return found.x, found.value
+
+    def peak(
+        self, target: Target, c: float, x: Floats, pairs: list[tuple[Floats, Floats]]
+    ) -> Place:
+        """Find the likeliest place with a target at c, from some coordinates.
+
+        ``pairs`` are steps, and the fall of scores along them: what is known of the curvature, from
+        places nearby; more are added.
+        """
+        return self._climb(x, target, c, pairs)
+
+    def fall(self, target: Target, move: float) -> float:
+        """Return twice the fall of a profile, where its target has moved so far from the top."""
+        return 2.0 * (self.top[1] - self.moved(target, move).value)
+
+    def moved(self, target: Target, move: float) -> Place:
+        """Return the place on a profile whose target has moved so far from the top."""
+        x = self.top[0]
+        start = self.ask(x, target)
+        guess = x + self.coordinates.shortened(move * self.along(start.normal))
+        return self.peak(target, start.target + move, guess, [])
+
+    def along(self, normal: Floats) -> Floats:
+        """Return the direction of a profile at the top, by one unit of a target with this slope."""
+        across = self.inverse @ normal
+        return np.asarray(across / float(normal @ across))
+
+    @property
+    def overview(self) -> Overview:
+        """What there is to know of the table apart from its rows."""
+        return self.rows.overview
+
+    @cached_property
+    def told(self) -> Floats:
+        """How many cells of each column are seen, or confined by a rule."""
+        free = at_random(self.rows.problem.holes)
+        return np.asarray((~free).sum(axis=0), dtype=np.float64)
+
+    def _climb(
+        self, x: Floats, target: Target | None, c: float, pairs: list[tuple[Floats, Floats]]
+    ) -> Place:
+        """Climb by quasi-Newton steps, with a target held at c if there is one."""
+        with single_blas_thread():
+            here = self.ask(x, target)
+            while not np.isfinite(here.value):
+                # A guess beyond the edge of the domain: half way back, as often as it takes.
+                x = 0.5 * (x + self.top[0])
+                here = self.ask(x, target)
+            for _ in range(MOST_STEPS):
+                step, multiplier, left = self._aim(here, c, pairs)
+                if left <= GAIN_LEFT**2 and abs(here.target - c) <= CLOSE * self._error(here):
+                    break
+                there = self._advance(here, step, multiplier, c, target)
+                if there is None:
+                    if not pairs:
+                        break
+                    pairs.clear()
+                    continue
+                moved = there.x - here.x
+                fall = (here.score - multiplier * here.normal) - (
+                    there.score - multiplier * there.normal
+                )
+                if moved @ fall > 1e-6 * float(moved @ np.linalg.solve(self.inverse, moved)):
+                    pairs.append((moved, fall))
+                    del pairs[:-MEMORY]
+                here = there
+            step, multiplier, left = self._aim(here, c, pairs)
+        # Held at its own value, not at c: they differ by next to nothing.
+        return Place(here.x, here.target, here.value + left, multiplier)
+
+    def _error(self, here: Question) -> float:
+        """Return the standard error of the target, as far as the information at the estimate says."""
+        return float(np.sqrt(here.normal @ self.inverse @ here.normal)) or 1.0
+
+    def ask(self, x: Floats, target: Target | None) -> Question:
+        """Ask all rows about some coordinates; outside of the domain there is no likelihood."""
+        self.questions += 1
+        mean, covariance = self.coordinates.place(x)
+        if not _inside(covariance):
+            nothing = np.zeros(x.size)
+            return Question(x, -np.inf, nothing, np.nan, nothing)
+        moments, value = self.rows.expect(mean, covariance, self.sampling)
+        n = self.rows.overview.shape[0]
+        P = np.linalg.inv(covariance)
+        # Fisher's identity, as in ``Chart.score``.
+        of_mean = n * (P @ (moments.first - mean))
+        of_covariance = 0.5 * n * (P @ (moments.about(mean) - covariance) @ P)
+        score = self.coordinates.pull(x, of_mean, of_covariance)
+        if target is None:
+            return Question(x, value, score, 0.0, np.zeros(x.size))
+        normal = self.coordinates.pull(x, *target.slope(mean, covariance))
+        return Question(x, value, score, target.value(mean, covariance), normal)
+
+    def _aim(
+        self, here: Question, c: float, pairs: list[tuple[Floats, Floats]]
+    ) -> tuple[Floats, float, float]:
+        """Return the step to the likeliest place with the target at c, by a quadratic approximation.
+
+        With it come the multiplier, which is the slope of the profile, and the gain in log-likelihood
+        that is left along places where the target is what it is here.
+        """
+        curvature = Curvature(self.inverse, pairs)
+        asked = curvature @ here.score
+        across = curvature @ here.normal
+        steep = float(here.normal @ across)
+        if not steep > 0.0:
+            return asked, 0.0, max(0.5 * float(here.score @ asked), 0.0)
+        along = float(here.normal @ asked) / steep
+        left = 0.5 * (float(here.score @ asked) - along * along * steep)
+        multiplier = along + (here.target - c) / steep
+        return asked - multiplier * across, multiplier, max(left, 0.0)
+
+    def _advance(
+        self, here: Question, step: Floats, multiplier: float, c: float, target: Target | None
+    ) -> Question | None:
+        """Take a step, or a shorter one, that makes it better; None where none does.
+
+        Better: likelier, less the distance of the target from c times a price above its own.
+        """
+        price = 2.0 * abs(multiplier) + 1.0 / self._error(here)
+        worth = here.value - price * abs(here.target - c)
+        promise = float(here.score @ step) + price * abs(here.target - c)
+        step = self.coordinates.shortened(step)
+        share = 1.0
+        for _ in range(MOST_SHORTER):
+            there = self.ask(here.x + share * step, target)
+            gained = there.value - price * abs(there.target - c) - worth
+            if gained >= PROMISED * share * min(promise, 0.0) - 1e-7:
+                return there
+            share *= 0.3
+        return None
+
+
+def _inside(covariance: Floats) -> bool:
+    """Whether a covariance is in the domain of ``full``: its correlations are not singular."""
+    variance = np.diag(covariance)
+    if not (np.isfinite(covariance).all() and variance.min() > 0.0):
+        return False
+    return bool(np.linalg.eigvalsh(correlation_of(covariance))[0] > SMALLEST_EIGENVALUE)
+
+
+def profile_refusal(fit: Fit) -> str | None:
+    """Say why there is no profile of a fit; None where there is one."""
+    if fit.method != "full":
+        return f'it needs a fit by method="full"; this is {fit.method!r}'
+    if fit.source is None or fit.source.X is None:
+        return "the fit does not hold its table (a saved fit never does)"
+    if fit.uncertainty is None:
+        return "the fit has no standard errors"
+    if fit.uncertainty.parameters is None:
+        return f"with {len(fit.names)} columns only pairs of columns are looked at"
+    return None
+
+
+def find_end(surface: Surface, target: Target, side: int, error: float, cutoff: float) -> float:
+    """Find where twice the fall of a profile comes to a cutoff, below (−1) or above (+1) the top.
+
+    Returns ±infinity where it never does. The root of twice the fall is nearly linear in the target:
+    Newton's steps on it, with the slope that the multiplier gives.
+
+    Parameters
+    ----------
+    surface : Surface
+    target : Target
+    side : {-1, 1}
+    error : float
+        The standard error of the target.
+    cutoff : float
+    """
+    x, top = surface.top
+    start = surface.ask(x, target)
+    centre = start.target
+    wanted = float(np.sqrt(cutoff))
+    # Along the profile, to first order.
+    across = surface.along(start.normal)
+    pairs: list[tuple[Floats, Floats]] = []
+    inside, outside = 0.0, np.inf
+    distance, last = wanted * error, (x, 0.0)
+    for _ in range(MOST_PLACES):
+        if distance > FARTHEST * error * wanted:
+            return float(side * np.inf)
+        guess = last[0] + side * (distance - last[1]) * across
+        if distance > last[1] > 0.0:
+            # Further along the line from the top through the last place.
+            guess = x + (distance / last[1]) * (last[0] - x)
+        guess = _within_reach(surface, last[0], guess)
+        place = surface.peak(target, centre + side * distance, guess, pairs)
+        reached = abs(place.at - centre)
+        if abs(reached - distance) > UNREACHED * distance:
+            # Beyond the edge of the domain, where the likelihood never fell so far.
+            return float(side * np.inf)
+        fall = 2.0 * (top - place.value)
+        root = float(np.sqrt(max(fall, 0.0)))
+        # d root/d distance
+        steep = -side * place.slope / root if root > 0.0 else 0.0
+        if abs(root - wanted) <= CLOSE_ENOUGH * wanted and steep > 0.0:
+            return place.at + side * (wanted - root) / steep
+        if root < wanted:
+            inside = max(inside, reached)
+        else:
+            outside = min(outside, reached)
+        last = place.x, reached
+        distance = _next_distance(reached, root, steep, wanted, inside, outside)
+        if outside - inside <= 1e-6 * error:
+            break
+    return centre + side * (inside if np.isinf(outside) else 0.5 * (inside + outside))
+
+
+def _within_reach(surface: Surface, x: Floats, guess: Floats) -> Floats:
+    return x + surface.coordinates.shortened(guess - x)
+
+
+def _next_distance(
+    reached: float, root: float, steep: float, wanted: float, inside: float, outside: float
+) -> float:
+    """Return where to look next: Newton's step, inside of what is known."""
+    proposal = reached + (wanted - root) / steep if steep > 0.0 else np.inf
+    if np.isinf(outside):
+        return float(np.clip(proposal, 1.05 * reached, 2.0 * reached))
+    width = outside - inside
+    return float(np.clip(proposal, inside + 0.05 * width, outside - 0.05 * width))
