@@ -65,6 +65,8 @@ AIMED, AIMED_DRAWS = 0.05, 2**22
 CLIMBING_SEED = 0
 # Averages at the top: at least and at most so many.
 FEWEST_AVERAGED, MOST_AVERAGED = 3, 64
+# Where directions are not explored, an information from so many standard errors away is found anew.
+STALE = 0.1
 # The step that ends them is the last if it promises no more than so many times their noise, or changes
 # no variance, in any direction, by more than this factor.
 MUCH_NOISE, LAST_CHANGE = 4.0, 1.5
@@ -486,7 +488,9 @@ class Ascent:
             state.phase, state.ratio = "ended", 0.0
             return
         state.phase = "averaging"
-        if self.with_information and state.information is None:
+        known = state.information
+        stale = known is not None and known.moved(state.mean, state.covariance) > STALE
+        if self.with_information and (known is None or (stale and not self.explores)):
             self._settle_here(state)
             state.information = information(self.rows, self.chart(state), CLIMBING_SEED)
         elif state.information is not None and not self.explores:

@@ -29,6 +29,7 @@ from halfseen.solvers.inference.profile import (
     FunctionOf,
     LogDeviationOf,
     MeanOf,
+    Place,
     Surface,
     Target,
     find_end,
@@ -51,6 +52,8 @@ MOST_PROFILED = 60
 # Ends from standard errors are taken if the root of twice the fall there is as close as this to what it
 # should be: with a density of 0.058 at 1.96, the coverage changes by 0.6 % at most at either end.
 AGREES = 0.05
+# How far beyond a place can be that is looked at first.
+FAR_BEYOND = 1.5
 # Places of a profile that is shown, on either side, and how far it goes beyond the interval.
 SHOWN_PLACES, SHOWN_BEYOND = 12, 1.25
 
@@ -83,33 +86,45 @@ class Parameter:
 
     def read(self, surface: Surface, at: float) -> float:
         """Return a value of the target as people read it."""
-        centre = surface.ask(np.zeros(len(surface.inverse)), self.target).target
+        centre = surface.look(np.zeros(len(surface.inverse)), self.target)[0]
         moved = self.numbers.value[0] + self.unit * (at - centre)
         return float(self.numbers.back(np.asarray(moved)))
 
-    def ends(self, surface: Surface, level: float) -> tuple[float, float]:
-        """Return the ends of a profile's interval, in units of the target."""
-        error = float(self.numbers.error[0]) / self.unit
-        low, high = self.numbers.family.cutoffs(self.rows, level)
-        return (
-            find_end(surface, self.target, -1, error, low),
-            find_end(surface, self.target, 1, error, high),
-        )
+    def first_places(self, surface: Surface, level: float) -> tuple[Place, Place]:
+        """Return the places on the profile where ends from standard errors are.
 
-    def agrees(self, surface: Surface, level: float) -> bool:
+        Ends that are far beyond where the standard error itself would have them are those of very few
+        rows, which the profile does not agree with: it is looked for on this side of them.
+        """
+        error = float(self.numbers.error[0]) / self.unit
+        cutoffs = self.numbers.family.cutoffs(self.rows, level)
+        low, high = (
+            min(distance, FAR_BEYOND * float(np.sqrt(cutoff)) * error)
+            for distance, cutoff in zip(self.distances(level), cutoffs, strict=True)
+        )
+        return surface.moved(self.target, -low), surface.moved(self.target, high)
+
+    def ends(self, surface: Surface, level: float, first: tuple[Place, Place]) -> list[float]:
+        """Return the ends of a profile's interval, in units of the target."""
+        cutoffs = self.numbers.family.cutoffs(self.rows, level)
+        return [
+            find_end(surface, self.target, side, cutoff, place)
+            for side, cutoff, place in zip((-1, 1), cutoffs, first, strict=True)
+        ]
+
+    def agrees(self, surface: Surface, level: float, first: tuple[Place, Place]) -> bool:
         """Whether the profile falls as far as it should at the ends from standard errors."""
         cutoffs = self.numbers.family.cutoffs(self.rows, level)
-        for side, move, cutoff in zip((-1, 1), self.distances(level), cutoffs, strict=True):
-            fall = surface.fall(self.target, side * move)
-            if abs(np.sqrt(max(fall, 0.0) / cutoff) - 1.0) > AGREES:
-                return False
-        return True
+        falls = [2.0 * max(surface.top[1] - place.value, 0.0) for place in first]
+        ratios = np.sqrt(np.array(falls) / np.array(cutoffs))
+        return bool((np.abs(ratios - 1.0) <= AGREES).all())
 
     def interval(self, surface: Surface, level: float, where_needed: bool) -> Limits | None:
         """Return a profile's interval; None where one from standard errors will do."""
-        if where_needed and self.agrees(surface, level):
+        first = self.first_places(surface, level)
+        if where_needed and self.agrees(surface, level, first):
             return None
-        low, high = (self.read(surface, end) for end in self.ends(surface, level))
+        low, high = (self.read(surface, end) for end in self.ends(surface, level, first))
         return Limits(np.asarray(low), np.asarray(high))
 
 
@@ -384,9 +399,9 @@ def _place_of(fit: Fit, of: str, columns: tuple[Any, ...]) -> tuple[int, ...]:
 
 def _followed(surface: Surface, one: Parameter, name: str, level: float) -> Profile:
     """Follow a profile from the top to either side, a little beyond the interval."""
-    centre = surface.ask(surface.top[0], one.target).target
+    centre = surface.look(surface.top[0], one.target)[0]
     at, fall = [centre], [0.0]
-    ends = one.ends(surface, level)
+    ends = one.ends(surface, level, one.first_places(surface, level))
     for side, end, far in zip((-1, 1), ends, one.distances(level), strict=True):
         reach = SHOWN_BEYOND * (abs(end - centre) if np.isfinite(end) else far)
         for distance in np.linspace(0.0, reach, SHOWN_PLACES + 1)[1:]:

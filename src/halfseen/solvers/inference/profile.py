@@ -43,8 +43,9 @@ Floats = NDArray[np.float64]
 # Points for each row that is sampled: between these, as many as keep draws of a question below that.
 POINTS, MOST_DRAWS = (64, 512), 2**21
 # A place on a profile is found when no more than this is left to be gained in log-likelihood, and g is
-# this close to c, in standard errors. What is left is added to the value, so its square is what counts.
-GAIN_LEFT, CLOSE = 0.01, 1e-3
+# this close to c, in standard errors. What is left is added to the value, which is then right to a small
+# share of it.
+GAIN_LEFT, CLOSE = 1e-3, 1e-3
 # The end of an interval is found when the root of twice the fall is this close to what was asked for:
 # the slope of the profile, which is known, gives the rest.
 CLOSE_ENOUGH = 0.02
@@ -52,9 +53,9 @@ CLOSE_ENOUGH = 0.02
 MOST_STEPS, MOST_SHORTER = 60, 12
 # One step changes no variance by more than this factor, and no mean by more than so many deviations.
 LARGEST_STEP = np.log(4.0)
-# Places on the way to an end. The first is one standard error times what was asked for away; beyond so
-# many times that, there is none.
-MOST_PLACES, FARTHEST = 30, 2.0**12
+# Places on the way to an end; beyond so many times the distance of the first, there is none. Where it is
+# known to this share, it is found.
+MOST_PLACES, FARTHEST, NARROW = 30, 2.0**12, 1e-6
 # A target that stays behind by this share of its distance cannot be moved so far.
 UNREACHED = 0.1
 # Steps whose curvature is remembered.
@@ -430,9 +431,9 @@ class Surface:
     def moved(self, target: Target, move: float) -> Place:
         """Return the place on a profile whose target has moved so far from the top."""
         x = self.top[0]
-        start = self.ask(x, target)
-        guess = x + self.coordinates.shortened(move * self.along(start.normal))
-        return self.peak(target, start.target + move, guess, [])
+        centre, normal = self.look(x, target)
+        guess = x + self.coordinates.shortened(move * self.along(normal))
+        return self.peak(target, centre + move, guess, [])
 
     def along(self, normal: Floats) -> Floats:
         """Return the direction of a profile at the top, by one unit of a target with this slope."""
@@ -462,7 +463,7 @@ class Surface:
                 here = self.ask(x, target)
             for _ in range(MOST_STEPS):
                 step, multiplier, left = self._aim(here, c, pairs)
-                if left <= GAIN_LEFT**2 and abs(here.target - c) <= CLOSE * self._error(here):
+                if left <= GAIN_LEFT and abs(here.target - c) <= CLOSE * self._error(here):
                     break
                 there = self._advance(here, step, multiplier, c, target)
                 if there is None:
@@ -502,8 +503,12 @@ class Surface:
         score = self.coordinates.pull(x, of_mean, of_covariance)
         if target is None:
             return Question(x, value, score, 0.0, np.zeros(x.size))
-        normal = self.coordinates.pull(x, *target.slope(mean, covariance))
-        return Question(x, value, score, target.value(mean, covariance), normal)
+        return Question(x, value, score, *self.look(x, target))
+
+    def look(self, x: Floats, target: Target) -> tuple[float, Floats]:
+        """Return a target at some coordinates, and its slope in them; no row is asked."""
+        place = self.coordinates.place(x)
+        return target.value(*place), self.coordinates.pull(x, *target.slope(*place))
 
     def _aim(
         self, here: Question, c: float, pairs: list[tuple[Floats, Floats]]
@@ -566,7 +571,7 @@ def profile_refusal(fit: Fit) -> str | None:
     return None
 
 
-def find_end(surface: Surface, target: Target, side: int, error: float, cutoff: float) -> float:
+def find_end(surface: Surface, target: Target, side: int, cutoff: float, first: Place) -> float:
     """Find where twice the fall of a profile comes to a cutoff, below (−1) or above (+1) the top.
 
     Returns ±infinity where it never does. The root of twice the fall is nearly linear in the target:
@@ -577,34 +582,19 @@ def find_end(surface: Surface, target: Target, side: int, error: float, cutoff: 
     surface : Surface
     target : Target
     side : {-1, 1}
-    error : float
-        The standard error of the target.
     cutoff : float
+    first : Place
+        A place on that side, about as far from the top.
     """
     x, top = surface.top
-    start = surface.ask(x, target)
-    centre = start.target
+    centre = surface.look(x, target)[0]
     wanted = float(np.sqrt(cutoff))
-    # Along the profile, to first order.
-    across = surface.along(start.normal)
+    inside, outside, farthest = 0.0, np.inf, FARTHEST * abs(first.at - centre)
     pairs: list[tuple[Floats, Floats]] = []
-    inside, outside = 0.0, np.inf
-    distance, last = wanted * error, (x, 0.0)
+    place = first
     for _ in range(MOST_PLACES):
-        if distance > FARTHEST * error * wanted:
-            return float(side * np.inf)
-        guess = last[0] + side * (distance - last[1]) * across
-        if distance > last[1] > 0.0:
-            # Further along the line from the top through the last place.
-            guess = x + (distance / last[1]) * (last[0] - x)
-        guess = _within_reach(surface, last[0], guess)
-        place = surface.peak(target, centre + side * distance, guess, pairs)
-        reached = abs(place.at - centre)
-        if abs(reached - distance) > UNREACHED * distance:
-            # Beyond the edge of the domain, where the likelihood never fell so far.
-            return float(side * np.inf)
-        fall = 2.0 * (top - place.value)
-        root = float(np.sqrt(max(fall, 0.0)))
+        reached = side * (place.at - centre)
+        root = float(np.sqrt(max(2.0 * (top - place.value), 0.0)))
         # d root/d distance
         steep = -side * place.slope / root if root > 0.0 else 0.0
         if abs(root - wanted) <= CLOSE_ENOUGH * wanted and steep > 0.0:
@@ -613,15 +603,18 @@ def find_end(surface: Surface, target: Target, side: int, error: float, cutoff: 
             inside = max(inside, reached)
         else:
             outside = min(outside, reached)
-        last = place.x, reached
         distance = _next_distance(reached, root, steep, wanted, inside, outside)
-        if outside - inside <= 1e-6 * error:
+        if outside - inside <= NARROW * reached:
             break
+        # Along the line from the top through the last place.
+        guess = x + (distance / reached) * (place.x - x) if reached > 0.0 else x
+        guess = place.x + surface.coordinates.shortened(guess - place.x)
+        place = surface.peak(target, centre + side * distance, guess, pairs)
+        behind = distance - side * (place.at - centre)
+        if distance > farthest or behind > UNREACHED * distance:
+            # Beyond the edge of the domain, where the likelihood never fell so far.
+            return float(side * np.inf)
     return centre + side * (inside if np.isinf(outside) else 0.5 * (inside + outside))
-
-
-def _within_reach(surface: Surface, x: Floats, guess: Floats) -> Floats:
-    return x + surface.coordinates.shortened(guess - x)
 
 
 def _next_distance(
