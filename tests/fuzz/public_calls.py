@@ -98,6 +98,8 @@ METHODS_OF_FIT = [
         np.array([0.1, 0.5]),
     ),
     Call("halfseen.Fit.confidence_interval", lambda a: fitted().confidence_interval(a), 0.9),
+    Call("halfseen.Fit.profile", lambda a: fitted().profile("mean", a), 0),
+    Call("halfseen.Fit.column", lambda a: fitted().column(a), 0),
     Call("halfseen.Fit.simulate", lambda a: fitted().simulate(a, RULE), 3),
     Call("halfseen.Fit.summary", lambda a: fitted().summary(a), 4),
     Call("halfseen.Fit.to_dict", lambda a: fitted().to_dict(a), 0.9),

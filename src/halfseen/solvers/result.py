@@ -280,7 +280,14 @@ class Fit:
         return self.uncertainty.labelled(self._labelled)
 
     @overload
-    def confidence_interval(self, level: float = ..., kind: str = ...) -> Intervals: ...
+    def confidence_interval(
+        self,
+        level: float = ...,
+        kind: str = ...,
+        *,
+        replicates: int = ...,
+        random_state: RandomState = ...,
+    ) -> Intervals: ...
 
     @overload
     def confidence_interval(
@@ -292,6 +299,8 @@ class Fit:
         level: float = 0.95,
         kind: str = "auto",
         of: Callable[..., ArrayLike] | None = None,
+        replicates: int = 400,
+        random_state: RandomState = 0,
     ) -> Intervals | Limits:
         """Confidence intervals for means, standard deviations, covariances and correlations.
 
@@ -301,14 +310,18 @@ class Fit:
         ----------
         level : float
             Probability that an interval holds what it is for.
-        kind : {"auto", "wald", "profile"}
+        kind : {"auto", "wald", "profile", "bootstrap"}
             From standard errors ("wald"), or from how the likelihood falls ("profile"), which is right
             where it is lopsided, and may have no end. "auto" takes standard errors where as much is
             known as from 200 complete rows, or where the profile agrees with them, and the profile
             elsewhere; ``methods`` of the answer says which. It needs the table, no more than 42
             columns, and no more than 60 parameters of one kind to look at; else it is "wald".
+            "bootstrap" refits tables that are simulated from the fit (rows drawn anew, where no rule is
+            stated), and takes how far estimates are off in their own standard errors (studentised).
         of : callable, optional
             ``of(mean, covariance)`` returns a number or an array; intervals are then for that.
+        replicates, random_state : int
+            Tables of the bootstrap, and its seed.
 
         Returns
         -------
@@ -332,9 +345,12 @@ class Fit:
         from halfseen.solvers.inference.confidence import confidence_interval, function_interval
 
         if of is None:
+            how = kind, replicates, random_state
+            if kind == "bootstrap":
+                return confidence_interval(self, level, *how)
             key = share("level", level), str(kind)
             if key not in self._intervals:
-                self._intervals[key] = confidence_interval(self, level, kind)
+                self._intervals[key] = confidence_interval(self, level, *how)
             return self._intervals[key]
         return function_interval(self, of, level, kind)
 

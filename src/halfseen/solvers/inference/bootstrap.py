@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,18 +12,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from halfseen.checks import share, whole_number
 from halfseen.data.interval_data import IntervalData
-from halfseen.errors import InputError
+from halfseen.errors import AssumptionWarning, InputError
 from halfseen.parallel import single_blas_thread
 from halfseen.seeds import Purpose, RandomState, keyed_generator, seed_of
 from halfseen.simulate import simulate
+from halfseen.solvers.full_information.expectation import at_random
 from halfseen.solvers.full_information.full import full, m_step_for
 from halfseen.solvers.full_information.learn import Settings, learn
-from halfseen.solvers.full_information.problem import read_problem
+from halfseen.solvers.full_information.problem import Problem, read_problem
 from halfseen.solvers.full_information.rows import HeldRows
 from halfseen.solvers.inference.intervals import Limits
 
 if TYPE_CHECKING:
-    from halfseen.solvers.result import Fit
+    from halfseen.solvers.result import Fit, Source
 
 Floats = NDArray[np.float64]
 
@@ -146,7 +148,9 @@ def bootstrap(
     return Bootstrap(np.array(means), np.array(covariances), np.array(values) if values else None)
 
 
-def refits(fit: Fit, count: int, kind: str, seed: int) -> Iterator[Fit]:
+def refits(
+    fit: Fit, count: int, kind: str, seed: int, standard_errors: bool = False
+) -> Iterator[Fit]:
     """Yield fits of rows drawn anew, each started from the fit itself."""
     source = fit.source
     held = source is not None and source.X is not None
@@ -157,49 +161,61 @@ def refits(fit: Fit, count: int, kind: str, seed: int) -> Iterator[Fit]:
         )
     if kind not in KINDS:
         raise InputError(f"kind must be {' or '.join(KINDS)}; got {kind!r}.")
-    rule = source.missingness
-    if kind == "parametric" and rule is None:
-        raise InputError(
-            'a parametric bootstrap hides values by the rule, and none was stated; use kind="rows".'
-        )
-    if kind == "parametric" and isinstance(source.X, IntervalData):
-        raise InputError(
-            "a parametric bootstrap needs to know what each value was compared with, which "
-            'IntervalData says of hidden cells alone; use kind="rows".'
-        )
     options: dict[str, Any] = dict(source.options)
     if "penalty" in fit.history:
         options["penalty"] = fit.history["penalty"]
-    shared: dict[str, Any] = {"accuracy": ACCURACY, "standard_errors": False, "start": fit.gaussian}
     if kind == "parametric":
-        assert rule is not None
-        for k in range(count):
-            drawn = int(keyed_generator(seed, Purpose.BOOTSTRAP, k).integers(2**63))
-            X = simulate(fit.gaussian, rule.for_columns(fit.names), fit.rows, drawn)
-            mask = source.missing_at_random
-            if mask is not None:
-                X[np.asarray(mask)] = np.nan
-            yield full(
-                X, rule, missing_at_random=mask, random_state=drawn, n_jobs=source.n_jobs,
-                **shared, **options,
-            )  # fmt: skip
+        shared: dict[str, Any] = {
+            "accuracy": ACCURACY, "standard_errors": standard_errors, "start": fit.gaussian,
+            "n_jobs": source.n_jobs, **options,
+        }  # fmt: skip
+        for drawn, X, mask in simulated_tables(fit, count, seed):
+            yield full(X, source.missingness, missing_at_random=mask, random_state=drawn, **shared)
         return
-    problem = read_problem(source.X, rule, source.missing_at_random, source.n_jobs)
+    problem = _problem(source)
     m_step = m_step_for(problem.overview, **options)[0]
     start = problem.from_units(fit.gaussian.mean, fit.gaussian.covariance)
     for k in range(count):
         rng = keyed_generator(seed, Purpose.BOOTSTRAP, k)
         rows = rng.integers(fit.rows, size=fit.rows)
-        settings = Settings(
-            ACCURACY,
-            STEPS,
-            False,
-            int(rng.integers(2**63)),
-            False,
-            source.n_jobs,
-        )
+        drawn = int(rng.integers(2**63))
+        settings = Settings(ACCURACY, STEPS, standard_errors, drawn, False, source.n_jobs)
         with single_blas_thread():
             drawn_rows = HeldRows(problem.take(rows), source.n_jobs)
             found = learn(drawn_rows, m_step, start, settings, [], follow_start=True)
         # Outside: whoever asked goes on with the threads it had.
         yield found
+
+
+def _problem(source: Source) -> Problem:
+    with warnings.catch_warnings():
+        # How the table was read was said when it was fitted.
+        warnings.simplefilter("ignore", AssumptionWarning)
+        return read_problem(source.X, source.missingness, source.missing_at_random, source.n_jobs)
+
+
+def simulated_tables(
+    fit: Fit, count: int, seed: int
+) -> Iterator[tuple[int, Floats, NDArray[np.bool_] | None]]:
+    """Yield tables drawn from a fit and hidden by its rule, with a seed, and which cells are blank.
+
+    Cells that are missing at random stay so, in their rows: the rule says nothing about them.
+    """
+    source = fit.source
+    assert source is not None
+    if source.missingness is None:
+        raise InputError(
+            'a parametric bootstrap hides values by the rule, and none was stated; use kind="rows".'
+        )
+    if isinstance(source.X, IntervalData):
+        raise InputError(
+            "a parametric bootstrap needs to know what each value was compared with, which "
+            'IntervalData says of hidden cells alone; use kind="rows".'
+        )
+    blank = at_random(_problem(source).holes)
+    rule = source.missingness.for_columns(fit.names)
+    for k in range(count):
+        drawn = int(keyed_generator(seed, Purpose.BOOTSTRAP, k).integers(2**63))
+        X = simulate(fit.gaussian, rule, fit.rows, drawn)
+        X[blank] = np.nan
+        yield drawn, X, blank if blank.any() else None

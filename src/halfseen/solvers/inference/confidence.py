@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from halfseen.checks import share
+from halfseen.checks import share, whole_number
+from halfseen.data.interval_data import IntervalData
 from halfseen.errors import InputError
+from halfseen.seeds import RandomState, seed_of
+from halfseen.solvers.inference.bootstrap import refits
 from halfseen.solvers.inference.intervals import (
     METHOD,
     NAMES,
@@ -29,12 +33,14 @@ from halfseen.solvers.inference.profile import (
     FunctionOf,
     LogDeviationOf,
     MeanOf,
+    NotFollowed,
     Place,
     Surface,
     Target,
     find_end,
     profile_refusal,
 )
+from halfseen.solvers.inference.uncertainty import StandardErrors
 
 if TYPE_CHECKING:
     from halfseen.solvers.result import Fit
@@ -42,7 +48,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Function = Callable[[Floats, Floats], ArrayLike]
 
-KINDS = ("auto", "wald", "profile")
+KINDS = ("auto", "wald", "profile", "bootstrap")
 # "auto" believes standard errors where as much is known as from so many complete rows. The difference
 # between the two kinds of intervals goes down with them: at 200, taking the normal distribution for
 # Student's would cost 0.3 % of coverage.
@@ -54,6 +60,8 @@ MOST_PROFILED = 60
 AGREES = 0.05
 # How far beyond a place can be that is looked at first.
 FAR_BEYOND = 1.5
+# Tables of a bootstrap, and the share of them that must have standard errors.
+FEWEST_REPLICATES, FEWEST_USABLE = 20, 0.9
 # Places of a profile that is shown, on either side, and how far it goes beyond the interval.
 SHOWN_PLACES, SHOWN_BEYOND = 12, 1.25
 
@@ -120,11 +128,14 @@ class Parameter:
         return bool((np.abs(ratios - 1.0) <= AGREES).all())
 
     def interval(self, surface: Surface, level: float, where_needed: bool) -> Limits | None:
-        """Return a profile's interval; None where one from standard errors will do."""
-        first = self.first_places(surface, level)
-        if where_needed and self.agrees(surface, level, first):
+        """Return a profile's interval; None where one from standard errors will do, or has to."""
+        try:
+            first = self.first_places(surface, level)
+            if where_needed and self.agrees(surface, level, first):
+                return None
+            low, high = (self.read(surface, end) for end in self.ends(surface, level, first))
+        except NotFollowed:
             return None
-        low, high = (self.read(surface, end) for end in self.ends(surface, level, first))
         return Limits(np.asarray(low), np.asarray(high))
 
 
@@ -190,16 +201,27 @@ def _one_number(family: Family, value: float, error: float, rows: float) -> Numb
     return Numbers(family, np.array([value]), np.array([error]), np.array([rows]))
 
 
-def confidence_interval(fit: Fit, level: float, kind: str) -> Intervals:
+def confidence_interval(
+    fit: Fit, level: float, kind: str, replicates: int, random_state: RandomState
+) -> Intervals:
     """Return intervals for every parameter; see ``Fit.confidence_interval``."""
-    finder = interval_finder(fit, share("level", level), kind)
-    label = fit.standard_errors.label
+    level, label = share("level", level), fit.standard_errors.label
+    if kind == "bootstrap":
+        replicates = whole_number("replicates", replicates, FEWEST_REPLICATES)
+        studentised = Studentised(fit, level, replicates, seed_of(random_state))
+        return Intervals(level, kind, studentised.find, label)
+    finder = interval_finder(fit, level, kind)
     assert finder is not None
-    return Intervals(finder.level, kind, finder.find, label)
+    return Intervals(level, kind, finder.find, label)
 
 
 def function_interval(fit: Fit, function: Function, level: float, kind: str) -> Limits:
     """Return intervals for what a function of mean and covariance returns."""
+    if kind == "bootstrap":
+        raise InputError(
+            'kind="bootstrap" is for means, deviations, covariances and correlations; for a function, '
+            "use fit.bootstrap(statistic=...)."
+        )
     finder = interval_finder(fit, share("level", level), kind)
     if not callable(function):
         raise InputError(
@@ -313,6 +335,67 @@ class IntervalFinder:
 
 
 @dataclass(frozen=True, eq=False)
+class Studentised:
+    """Finds intervals by the bootstrap: how far estimates are off, in their own standard errors.
+
+    Tables are simulated from the fit where a rule is stated, and else of rows drawn anew.
+    """
+
+    fit: Fit
+    level: float
+    replicates: int
+    seed: int
+
+    def find(self, name: str) -> tuple[Limits, Methods]:
+        """Return the intervals of one kind of parameters: value − t · error, for quantiles of t."""
+        assert self.fit.uncertainty is not None
+        numbers = self.fit.uncertainty.numbers(name)
+        if name == "covariance":
+            ends, how = self.find("standard_deviation")
+        off = np.array([self._off(one, name) for one in self._drawn])
+        tail = 0.5 - 0.5 * self.level
+        high, low = np.quantile(off, [1.0 - tail, tail], axis=0)
+        known = numbers.error == 0.0
+        limits = [
+            numbers.back(numbers.value - np.where(known, 0.0, t * numbers.error))
+            for t in (high, low)
+        ]
+        methods = np.where(known, "known", "bootstrap").astype(METHOD)
+        if name == "correlation":
+            for end in limits:
+                np.fill_diagonal(end, 1.0)
+        if name == "covariance":
+            np.fill_diagonal(limits[0], ends.lower**2)
+            np.fill_diagonal(limits[1], ends.upper**2)
+            np.fill_diagonal(methods, how)
+        return Limits(*limits), methods
+
+    def _off(self, drawn: StandardErrors, name: str) -> Floats:
+        """Return how far estimates are from those of the fit, in their own standard errors."""
+        assert self.fit.uncertainty is not None
+        found, centre = drawn.numbers(name), self.fit.uncertainty.numbers(name).value
+        with np.errstate(invalid="ignore", divide="ignore"):
+            off = (found.value - centre) / found.error
+        return np.where(found.error > 0.0, off, 0.0)
+
+    @cached_property
+    def _drawn(self) -> list[StandardErrors]:
+        """Estimates and standard errors of tables drawn anew, as far as there are any."""
+        source = self.fit.source
+        assert source is not None
+        parametric = source.missingness is not None and not isinstance(source.X, IntervalData)
+        kind = "parametric" if parametric else "rows"
+        drawn = refits(self.fit, self.replicates, kind, self.seed, standard_errors=True)
+        found = [one.uncertainty for one in drawn if one.uncertainty is not None]
+        if len(found) < FEWEST_USABLE * self.replicates:
+            raise InputError(
+                f"{self.replicates - len(found)} of {self.replicates} tables drawn anew have no "
+                'standard errors, so there is no bootstrap interval; use kind="profile".'
+            )
+        return found
+
+
+@dataclass(frozen=True, eq=False)
 class Profile:
     """How the likelihood falls as one number moves, everything else at its best.
 
@@ -375,7 +458,13 @@ def profile(fit: Fit, of: str | Function, columns: tuple[Any, ...], level: float
         name = f"{of.replace('_', ' ')} of {' and '.join(fit.names[j] for j in place)}"
     if one.numbers.error[0] == 0.0:
         raise InputError(f"the {name} is known: there is nothing to follow.")
-    return _followed(fit.surface, one, name, level)
+    try:
+        return _followed(fit.surface, one, name, level)
+    except NotFollowed:
+        raise InputError(
+            f"the profile of the {name} cannot be followed: the likelihood has no top nearby, as where "
+            "the covariance is all but singular."
+        ) from None
 
 
 def _place_of(fit: Fit, of: str, columns: tuple[Any, ...]) -> tuple[int, ...]:

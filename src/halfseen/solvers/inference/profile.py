@@ -49,8 +49,10 @@ GAIN_LEFT, CLOSE = 1e-3, 1e-3
 # The end of an interval is found when the root of twice the fall is this close to what was asked for:
 # the slope of the profile, which is known, gives the rest.
 CLOSE_ENOUGH = 0.02
+# What may be left where steps end for another reason; beyond, the profile is lost.
+MOST_LEFT = 0.05
 # Steps to one place; shorter steps that are tried.
-MOST_STEPS, MOST_SHORTER = 60, 12
+MOST_STEPS, MOST_SHORTER = 40, 8
 # One step changes no variance by more than this factor, and no mean by more than so many deviations.
 LARGEST_STEP = np.log(4.0)
 # Places on the way to an end; beyond so many times the distance of the first, there is none. Where it is
@@ -329,6 +331,10 @@ class Coordinates:
         return values, vectors
 
 
+class NotFollowed(Exception):
+    """A profile is lost: steps do not come to a top, as where the covariance is all but singular."""
+
+
 class Place(NamedTuple):
     """A place on a profile.
 
@@ -420,7 +426,7 @@ class Surface:
         """Find the likeliest place with a target at c, from some coordinates.
 
         ``pairs`` are steps, and the fall of scores along them: what is known of the curvature, from
-        places nearby; more are added.
+        places nearby; more are added. Raises ``NotFollowed`` where no top is found.
         """
         return self._climb(x, target, c, pairs)
 
@@ -479,7 +485,9 @@ class Surface:
                     pairs.append((moved, fall))
                     del pairs[:-MEMORY]
                 here = there
-            step, multiplier, left = self._aim(here, c, pairs)
+            _, multiplier, left = self._aim(here, c, pairs)
+        if left > MOST_LEFT:
+            raise NotFollowed
         # Held at its own value, not at c: they differ by next to nothing.
         return Place(here.x, here.target, here.value + left, multiplier)
 
