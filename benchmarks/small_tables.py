@@ -107,7 +107,7 @@ def designs() -> Iterator[Design]:
 @task
 def small_intervals(quick: bool) -> Iterator[Row]:
     """Count how often 95 % intervals of small tables hold what they are for."""
-    tables = 20 if quick else 400
+    tables = 20 if quick else 200
     for index, design in enumerate(designs()):
         found = [one for one in many(partial(judge, index), range(tables)) if one is not None]
         yield from _rows(design, found, tables, quick)

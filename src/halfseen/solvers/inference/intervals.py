@@ -9,7 +9,7 @@ the ends of the exact interval as the cutoff of a profile.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -219,9 +219,13 @@ class Intervals:
         return self._limits("correlation")
 
     @property
-    def methods(self) -> dict[str, Methods]:
-        """How each end was found."""
-        return {name: self._one(name)[1] for name in NAMES}
+    def methods(self) -> Mapping[str, Methods]:
+        """How each was found."""
+        return _Methods(self)
+
+    def how(self, name: str) -> Methods:
+        """Return how intervals of one kind were found."""
+        return self._one(name)[1]
 
     def without_labels(self) -> Intervals:
         """Return the same as plain arrays."""
@@ -239,3 +243,24 @@ class Intervals:
 
     def __repr__(self) -> str:
         return f"Intervals(level={self.level:g}, kind={self.kind!r})"
+
+
+class _Methods(Mapping[str, Methods]):
+    """How intervals were found, by kind; those that are not asked for are not made."""
+
+    def __init__(self, intervals: Intervals) -> None:
+        self._intervals = intervals
+
+    def __getitem__(self, name: str) -> Methods:
+        if name not in NAMES:
+            raise KeyError(name)
+        return self._intervals.how(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(NAMES)
+
+    def __len__(self) -> int:
+        return len(NAMES)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))

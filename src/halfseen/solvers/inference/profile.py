@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 # Points for each row that is sampled: between these, as many as keep draws of a question below that.
-POINTS, MOST_DRAWS = (64, 512), 2**21
+POINTS, MOST_DRAWS = (32, 128), 2**20
 # A place on a profile is found when no more than this is left to be gained in log-likelihood, and g is
 # this close to c, in standard errors. What is left is added to the value, which is then right to a small
 # share of it.
