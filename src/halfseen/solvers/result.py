@@ -313,9 +313,10 @@ class Fit:
         kind : {"auto", "wald", "profile", "bootstrap"}
             From standard errors ("wald"), or from how the likelihood falls ("profile"), which is right
             where it is lopsided, and may have no end. "auto" takes standard errors where as much is
-            known as from 200 complete rows, or where the profile agrees with them, and the profile
+            known as from 100 complete rows, or where the profile agrees with them, and the profile
             elsewhere; ``methods`` of the answer says which. It needs the table, no more than 42
-            columns, and no more than 60 parameters of one kind to look at; else it is "wald".
+            columns, and no more than 60 parameters of one kind to look at, in some seconds; else it
+            is "wald".
             "bootstrap" refits tables that are simulated from the fit (rows drawn anew, where no rule is
             stated), and takes how far estimates are off in their own standard errors (studentised).
         of : callable, optional

@@ -49,12 +49,13 @@ Floats = NDArray[np.float64]
 Function = Callable[[Floats, Floats], ArrayLike]
 
 KINDS = ("auto", "wald", "profile", "bootstrap")
-# "auto" believes standard errors where as much is known as from so many complete rows. The difference
-# between the two kinds of intervals goes down with them: at 200, taking the normal distribution for
-# Student's would cost 0.3 % of coverage.
-ENOUGH_ROWS = 200.0
-# Elsewhere it looks at the profile, if there are no more than so many parameters of a kind.
-MOST_PROFILED = 60
+# "auto" believes standard errors where as much is known as from so many complete rows. How lopsided a
+# likelihood is goes down with their root, and what that does to a coverage with their number: at 100,
+# taking the normal distribution for Student's would cost 0.6 %.
+ENOUGH_ROWS = 100.0
+# Elsewhere it looks at the profile, if there are no more than so many parameters of a kind, and a
+# question takes no more than so many cells, or draws of them: some seconds in all.
+MOST_PROFILED, MOST_CELLS = 60, 2**17
 # Ends from standard errors are taken if the root of twice the fall there is as close as this to what it
 # should be: with a density of 0.058 at 1.96, the coverage changes by 0.6 % at most at either end.
 AGREES = 0.05
@@ -296,7 +297,9 @@ class IntervalFinder:
         """Return the interval of one number."""
         found = one.numbers
         looked = self.profiled and found.error[0] > 0.0
-        if looked and not (self.where_needed and found.rows[0] >= ENOUGH_ROWS):
+        if looked and self.where_needed:
+            looked = found.rows[0] < ENOUGH_ROWS and self.fit.surface.cells <= MOST_CELLS
+        if looked:
             ends = one.interval(self.fit.surface, self.level, self.where_needed)
             if ends is not None:
                 return ends
@@ -310,7 +313,8 @@ class IntervalFinder:
         assert self.fit.uncertainty is not None
         g, known = self.fit.gaussian, float(self.fit.uncertainty.rows_for_variances[j])
         unit = float(g.mean[j]), float(g.standard_deviations[j])
-        told = float(self.fit.surface.told[j]) if self.profiled else known
+        looked = self.profiled and not (self.where_needed and known >= ENOUGH_ROWS)
+        told = float(self.fit.surface.told[j]) if looked else known
         target = ColumnFunctionOf(j, *unit, function)
         rows = profile_rows("function", known, told)
         return self.of_parameter(
@@ -331,7 +335,9 @@ class IntervalFinder:
         if not self.where_needed:
             return places
         few = [place for place in places if not numbers.rows[place] >= ENOUGH_ROWS]
-        return few if len(few) <= MOST_PROFILED else []
+        if not few or len(few) > MOST_PROFILED or self.fit.surface.cells > MOST_CELLS:
+            return []
+        return few
 
 
 @dataclass(frozen=True, eq=False)

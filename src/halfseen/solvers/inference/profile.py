@@ -451,6 +451,12 @@ class Surface:
         """What there is to know of the table apart from its rows."""
         return self.rows.overview
 
+    @property
+    def cells(self) -> int:
+        """How many cells, and draws of them, a question takes."""
+        n, d = self.overview.shape
+        return n * d + self.sampling.points * self.overview.sampled
+
     @cached_property
     def told(self) -> Floats:
         """How many cells of each column are seen, or confined by a rule."""
