@@ -434,3 +434,15 @@ def test_auto_takes_full_for_intervals_and_pairwise_for_moments():
     assert hs.fit(hs.PairMoments.from_array(TWO.sample(60, 0))).method == "truncation"
     truncation = hs.Truncation(lambda Y: Y[:, 0] > -99)
     assert hs.fit(TWO.sample(60, 0), truncation, random_state=0).method == "truncated_sgd"
+
+
+def test_very_few_rows_are_said():
+    """√(2/χ²) with one degree of freedom: 0.6 to 45."""
+    with pytest.warns(hs.ConvergenceWarning, match=r"2 rows: .* may be 0\.6 to 45 times"):
+        fit = hs.fit([[1.0], [2.0]], random_state=0)
+    assert fit.status is hs.Status.WEAKLY_IDENTIFIED
+    low, high = fit.confidence_interval(kind="wald").standard_deviation
+    assert high[0] / low[0] == pytest.approx(
+        np.sqrt(stats.chi2.ppf(0.975, 1) / stats.chi2.ppf(0.025, 1))
+    )
+    assert hs.fit([[1.0], [2.0], [4.0], [5.0]], random_state=0).status is hs.Status.CONVERGED

@@ -279,6 +279,36 @@ class Fit:
             return self.uncertainty
         return self.uncertainty.labelled(self._labelled)
 
+    def robust_standard_errors(self, clusters: ArrayLike | None = None) -> StandardErrors:
+        """Return standard errors from the scatter of the rows, not from the model (a sandwich).
+
+        They hold where rows are not quite Gaussian, as far as the estimate itself does: means and
+        covariances of columns that are mostly seen. A warning says which differ much from the model's.
+
+        Parameters
+        ----------
+        clusters : array-like of shape (n,), optional
+            The cluster of each row, where rows belong together: samples of one well, visits of one
+            patient. Rows of different clusters are independent.
+
+        Returns
+        -------
+        StandardErrors
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> rule = hs.DetectionLimits(lower=0.0)
+        >>> X = hs.simulate(hs.Gaussian([1.0, 0.5], [[1.0, 0.6], [0.6, 1.0]]), rule, 500)
+        >>> fit = hs.fit(X, rule, random_state=0)
+        >>> ratio = fit.robust_standard_errors().mean / fit.standard_errors.mean
+        >>> bool((abs(ratio - 1.0) < 0.2).all())  # the model is right
+        True
+        """
+        from halfseen.solvers.inference.robust import robust_errors
+
+        return robust_errors(self, clusters)
+
     @overload
     def confidence_interval(
         self,

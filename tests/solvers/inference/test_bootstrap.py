@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy import stats
 
 import halfseen as hs
 
@@ -132,3 +133,73 @@ def test_few_rows_do_not_break_it():
 def test_bad_requests_get_a_sentence(call, sentence):
     with pytest.raises(hs.InputError, match=sentence):
         call(_fit(60))
+
+
+@pytest.mark.filterwarnings("ignore::halfseen.HalfseenWarning")
+def test_blank_cells_stay_blank_in_simulated_tables():
+    """A column with a fifth of its cells, and no rule for it: the error is σ/√60, not σ/√300.
+
+    100 replicates know a standard error to 7 %; three of these.
+    """
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    X[60:, 0] = np.nan
+    rule = hs.SelfCensoring([hs.everything, hs.at_least(-1.0)])
+    X[X[:, 1] < -1.0, 1] = np.nan
+    fit = hs.fit(X, rule, random_state=0)
+    drawn = fit.bootstrap(100, "parametric", random_state=1).standard_error("mean")
+    ref = X[:60, 0].std() / np.sqrt(60)
+    assert drawn[0] == pytest.approx(ref, rel=0.21)
+    assert fit.standard_errors.mean[0] == pytest.approx(ref, rel=0.05)
+
+
+def test_studentised_intervals_are_those_of_textbooks_where_nothing_is_hidden():
+    """Fifteen rows, and a limit that hides none of them.
+
+    The 2.5 % quantile of 800 draws of t with 14 degrees of freedom has a standard error of
+    √(0.025·0.975/800)/0.037 = 0.15, where 0.037 is the density there; three of these.
+    """
+    Y = np.random.default_rng(0).normal(size=(15, 1))
+    fit = hs.fit(Y, hs.DetectionLimits(lower=-9.0), random_state=0)
+    found = fit.confidence_interval(kind="bootstrap", replicates=800, random_state=3)
+    t = stats.t.ppf(0.975, 14)
+    error = Y.std(ddof=1) / np.sqrt(15)
+    low, high = (float(abs(end[0] - Y.mean()) / error) for end in found.mean)
+    assert low == pytest.approx(t, abs=0.45)
+    assert high == pytest.approx(t, abs=0.45)
+    exact = np.sqrt(14 * Y.var(ddof=1) / stats.chi2.ppf([0.975, 0.025], 14))
+    np.testing.assert_allclose(np.ravel(found.standard_deviation), exact, rtol=0.1)
+    assert found.methods["mean"].tolist() == ["bootstrap"]
+    np.testing.assert_allclose(np.ravel(found.covariance), np.ravel(found.standard_deviation) ** 2)
+
+
+def test_studentised_intervals_of_two_columns_and_of_rows_drawn_anew():
+    rng = np.random.default_rng(1)
+    Y = rng.normal(size=(60, 2)) @ [[1.0, 0.6], [0.0, 0.8]]
+    fit = hs.fit(Y, random_state=0)  # no rule: rows are drawn anew
+    found = fit.confidence_interval(0.9, "bootstrap", replicates=100)
+    again = fit.confidence_interval(0.9, "bootstrap", replicates=100)
+    for name in ("mean", "standard_deviation", "covariance", "correlation"):
+        low, high = getattr(found, name)
+        np.testing.assert_array_equal(low, getattr(again, name).lower)
+        part = ~np.eye(2, dtype=bool) if low.ndim == 2 else slice(None)
+        assert (low[part] < high[part]).all()
+    assert found.methods["correlation"].tolist() == [["known", "bootstrap"], ["bootstrap", "known"]]
+    wald = fit.confidence_interval(0.9, "wald").correlation
+    # A third of the width of the interval, as 100 draws are few.
+    width = wald.upper[0, 1] - wald.lower[0, 1]
+    assert found.correlation.lower[0, 1] == pytest.approx(wald.lower[0, 1], abs=width / 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"replicates": 5}, "replicates must be a whole number of at least 20"),
+        ({"replicates": "many"}, "replicates must be"),
+        ({"of": lambda mean, S: mean[0]}, r"use fit\.bootstrap\(statistic=\.\.\.\)"),
+    ],
+)
+def test_bad_requests_for_studentised_intervals(options, sentence):
+    fit = hs.fit(np.random.default_rng(0).normal(size=(30, 1)), random_state=0)
+    with pytest.raises(hs.InputError, match=sentence):
+        fit.confidence_interval(kind="bootstrap", **options)

@@ -118,3 +118,32 @@ def test_models_that_are_not_nested_are_told_where_it_shows():
     assert right.parameters < wrong.parameters
     with pytest.raises(hs.InputError, match="special case"):
         hs.likelihood_ratio_test(right, wrong)
+
+
+def test_bartletts_factor_of_complete_rows():
+    """Independence of three columns in 15 rows: the statistic is n/(n − 1 − 11/6) times too large (Box).
+
+    The mean of 300 statistics with three degrees of freedom has a standard error of √(6/300)/3 = 0.047
+    of it; three of these.
+    """
+    Y = np.random.default_rng(0).normal(size=(15, 3))
+    rule = hs.DetectionLimits(lower=-9.0)
+    small = hs.fit(Y, rule, covariance="diagonal", random_state=0, n_jobs=1)
+    large = hs.fit(Y, rule, random_state=0, n_jobs=1)
+    plain = hs.likelihood_ratio_test(small, large)
+    found = hs.likelihood_ratio_test(small, large, replicates=300, random_state=1)
+    assert found.factor == pytest.approx(15 / (15 - 1 - 11 / 6), abs=0.17)
+    assert found.simulated.shape == (300,)
+    assert found.statistic == plain.statistic
+    assert (plain.factor, plain.simulated) == (1.0, None)
+    assert found.p_value == pytest.approx(stats.chi2.sf(found.statistic / found.factor, 3))
+    assert plain.p_value < found.p_value
+
+
+def test_simulated_tables_need_a_rule():
+    Y = np.random.default_rng(0).normal(size=(40, 2))
+    fits = [hs.fit(Y, covariance=c, random_state=0) for c in ("diagonal", "free")]
+    with pytest.raises(hs.InputError, match="hides values by the rule, and none was stated"):
+        hs.likelihood_ratio_test(*fits, replicates=20)
+    with pytest.raises(hs.InputError, match="replicates must be"):
+        hs.likelihood_ratio_test(*fits, replicates=-1)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import chdtri
 
 from halfseen.gaussian import Gaussian
 from halfseen.solvers.full_information.ascent import Ascent, State, complete_errors
@@ -45,6 +46,8 @@ APART = 5.0
 # direction is hardly determined by the data: standard errors are six times those of the same cells, were
 # they seen. And the same where the data say no more about a direction than so many complete rows would.
 HARDLY_KNOWN, FEWEST_ROWS = 0.97, 2.0
+# Up to so many rows there is a caution, whatever is seen of them.
+VERY_FEW_ROWS = 3
 # Columns with a correlation beyond this are told apart by rounding alone.
 AS_GOOD_AS_EQUAL = 1.0 - 1e-5
 # Standard errors so many times those of complete data are named.
@@ -313,11 +316,23 @@ def _notes(
         if hardly:
             ratio = uncertainty.vector() / about.units / complete
             notes.append(_weak_note(hardly, known.missing.size, names, ratio))
+    if uncertainty is not None and about.shape[0] <= VERY_FEW_ROWS:
+        notes.append(_few_rows_note(about.shape[0]))
     if singular(found.covariance):
         notes.append(_singular_note(about, found.covariance))
     if not found.reached:
         notes.append(_short_note(found, settings))
     return notes
+
+
+def _few_rows_note(rows: int) -> Note:
+    """Say how little very few rows know, were they complete."""
+    low, high = np.sqrt(rows / chdtri(rows - 1.0, np.array([0.025, 0.975])))
+    text = (
+        f"{rows} rows: even where nothing is hidden, a standard deviation may be {low:.1f} to "
+        f"{high:.0f} times its estimate (95 % interval)."
+    )
+    return Note(Status.WEAKLY_IDENTIFIED, text)
 
 
 def _short_note(found: Climb, settings: Settings) -> Note:

@@ -1,0 +1,141 @@
+"""Standard errors that do not believe the model: the sandwich estimator.
+
+Where rows are not Gaussian, or not independent, the maximum of the likelihood still settles on
+something, but not with the errors of the information I. What rows say apart from each other, the sum M
+of the outer products of their scores, takes the place of what the model says they would: I⁻¹ M I⁻¹.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from halfseen.errors import AssumptionWarning, InputError
+from halfseen.kernels.paths import law_of
+from halfseen.parallel import map_in_order, single_blas_thread
+from halfseen.seeds import Purpose
+from halfseen.solvers.full_information.expectation import (
+    Block,
+    Parameters,
+    Sampling,
+    at_random,
+    confines_of,
+    expect,
+    grouped,
+)
+from halfseen.solvers.full_information.learn import parameter_names
+from halfseen.solvers.full_information.m_step import pack
+from halfseen.solvers.full_information.problem import Problem
+from halfseen.solvers.inference.imputation import read_source
+from halfseen.solvers.inference.uncertainty import StandardErrors
+from halfseen.solvers.result import name_some
+
+if TYPE_CHECKING:
+    from halfseen.solvers.result import Fit
+
+Floats = NDArray[np.float64]
+
+# Points for each row that is sampled.
+POINTS = 256
+# Robust errors that are so many times those of the model, or more than that by chance, are said.
+MUCH_LARGER, BY_CHANCE = 1.5, 3.0
+
+
+def robust_errors(fit: Fit, clusters: Any = None) -> StandardErrors:
+    """Return standard errors from the scatter of the rows; see ``Fit.robust_standard_errors``."""
+    errors = fit.standard_errors
+    if errors.parameters is None:
+        raise InputError(
+            f"with {len(fit.names)} columns only pairs of columns are looked at; for errors that do "
+            "not believe the model, use fit.bootstrap()."
+        )
+    problem = read_source(fit, None)
+    groups = _read_clusters(clusters, fit.rows)
+    g = fit.gaussian
+    scores = row_scores(problem, *problem.from_units(g.mean, g.covariance), _jobs(fit))
+    scores = scores / problem.overview.units
+    if groups is not None:
+        count = int(groups.max()) + 1
+        together = np.zeros((count, scores.shape[1]))
+        np.add.at(together, groups, scores)
+        # As few clusters scatter too little around their own average.
+        scores = together * np.sqrt(count / (count - 1.0))
+    spread = scores @ errors.parameters
+    found = StandardErrors.from_parameters(g, spread.T @ spread, errors.missing)
+    _compare(fit, found, len(scores))
+    return found if errors.label is None else found.labelled(errors.label)
+
+
+def row_scores(
+    problem: Problem, mean: Floats, covariance: Floats, n_jobs: int | None = None
+) -> Floats:
+    """Return the derivative of each row's log-likelihood in (μ, Σ_ij for i >= j), in its units."""
+    with single_blas_thread():
+        at = Parameters.of(mean, covariance)
+    holes, free, confines = problem.holes, at_random(problem.holes), confines_of(problem.holes)
+    law, P = law_of(confines), at.precision
+    sampling = Sampling(POINTS, 0, 0, Purpose.LIKELIHOOD, at)
+
+    def score(row: int) -> Floats:
+        own = slice(row, row + 1)
+        block = Block(own, row, grouped(holes.take(own), free[own]), law)
+        # E z and E z zᵀ, for z = y − μ; Fisher's identity, as in ``Chart.score``.
+        found = expect(problem.Y, block, confines, at, sampling)[0]
+        of_covariance = 0.5 * (P @ found.second @ P - P)
+        both = of_covariance + of_covariance.T - np.diag(np.diag(of_covariance))
+        return pack(P @ found.first, both)
+
+    with single_blas_thread():
+        return np.array(list(map_in_order(score, range(problem.shape[0]), n_jobs)))
+
+
+def _jobs(fit: Fit) -> int | None:
+    return None if fit.source is None else fit.source.n_jobs
+
+
+def _read_clusters(given: Any, rows: int) -> NDArray[np.intp] | None:
+    """Return the number of the cluster of each row."""
+    if given is None:
+        return None
+    labels = np.asarray(given)
+    if labels.shape != (rows,):
+        raise InputError(
+            f"clusters must name the cluster of each of the {rows} rows; got shape {labels.shape}."
+        )
+    if labels.dtype.kind == "f" and np.isnan(labels).any():
+        row = int(np.flatnonzero(np.isnan(labels))[0])
+        raise InputError(f"clusters must name the cluster of each row; that of row {row} is NaN.")
+    try:
+        found, numbers = np.unique(labels, return_inverse=True)
+    except TypeError:
+        raise InputError(
+            "clusters must be of one kind, all numbers or all texts, so that they can be told apart."
+        ) from None
+    if found.size < 2:
+        raise InputError(f"at least 2 clusters are needed; all rows are in {found[0]!r}.")
+    return np.asarray(numbers, dtype=np.intp).reshape(rows)
+
+
+def _compare(fit: Fit, found: StandardErrors, count: int) -> None:
+    """Warn where errors are others than those of the model, by more than chance."""
+    assert fit.uncertainty is not None
+    model, robust = fit.uncertainty.vector(), found.vector()
+    known = model > 0.0
+    ratio = np.where(known, robust / np.where(known, model, 1.0), 1.0)
+    # The root of an average of ``count`` squares of squares of normal numbers: (1 ± √(24/count)/4).
+    allowed = max(MUCH_LARGER, 1.0 + BY_CHANCE * np.sqrt(1.5 / count))
+    odd = np.flatnonzero((ratio > allowed) | (ratio < 1.0 / allowed))
+    if not odd.size:
+        return
+    names = parameter_names(fit.names)
+    order = odd[np.argsort(-np.abs(np.log(ratio[odd])), kind="stable")]
+    some = name_some([f"{names[k]} ({ratio[k]:.1f} times)" for k in order])
+    warnings.warn(
+        f"standard errors that do not believe the model differ from its own: {some}. Rows have heavier "
+        "or lighter tails than a Gaussian, belong together, or are of several kinds; see hs.diagnose.",
+        AssumptionWarning,
+        stacklevel=3,
+    )
