@@ -3,6 +3,7 @@
 from halfseen.solvers.fit import METHODS, fit
 from halfseen.solvers.full_information import full
 from halfseen.solvers.inference.bootstrap import Bootstrap
+from halfseen.solvers.inference.confidence import Profile
 from halfseen.solvers.inference.intervals import Intervals
 from halfseen.solvers.inference.pooling import Pooled, pool
 from halfseen.solvers.inference.ratio_test import RatioTest, likelihood_ratio_test
@@ -24,6 +25,7 @@ __all__ = [
     "Intervals",
     "Note",
     "Pooled",
+    "Profile",
     "RatioTest",
     "StandardErrors",
     "Status",

@@ -351,8 +351,10 @@ class Fit:
             stated), and takes how far estimates are off in their own standard errors (studentised).
         of : callable, optional
             ``of(mean, covariance)`` returns a number or an array; intervals are then for that.
-        replicates, random_state : int
-            Tables of the bootstrap, and its seed.
+        replicates : int
+            Tables of the bootstrap.
+        random_state : int, Generator or None
+            Seed of the bootstrap.
 
         Returns
         -------
@@ -793,6 +795,8 @@ class Fit:
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Return everything that was learned as plain data, by names of columns; None where not known.
+
+        An end of an interval that is None is no end: the interval goes on for ever.
 
         This is what ``halfseen fit --json`` prints.
 

@@ -180,7 +180,7 @@ def _how_found(fit: Fit) -> str:
     methods = fit.confidence_interval(0.95).methods["correlation"]
     by_profile = int((methods == "profile").sum()) // 2
     pairs = methods.shape[0] * (methods.shape[0] - 1) // 2
-    if pairs == 0:
+    if (methods == "known").all():
         return ""
     if not by_profile:
         return "Intervals of correlations are from these, on Fisher's scale."
@@ -263,7 +263,12 @@ def _short(value: float) -> str:
 
 
 def _interval(low: float, high: float) -> str:
-    return f"{_short(low)} to {_short(high)}" if math.isfinite(low + high) else ""
+    """Write an interval, which may have no end; nothing where it is not known."""
+    if math.isnan(low) or math.isnan(high):
+        return ""
+    if math.isinf(high):
+        return "any" if math.isinf(low) else f"{_short(low)} or more"
+    return f"{_short(high)} or less" if math.isinf(low) else f"{_short(low)} to {_short(high)}"
 
 
 def shorten(name: str, width: int) -> str:

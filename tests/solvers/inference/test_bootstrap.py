@@ -1,8 +1,11 @@
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
 import halfseen as hs
+
+TWO = hs.Gaussian([0.5, 0.5], [[1.0, 0.5], [0.5, 1.0]])
 
 TWO = hs.Gaussian([1.0, 2.0], [[1.0, 0.6], [0.6, 2.0]])
 LEFT = hs.DetectionLimits(lower=[0.8, 1.0])
@@ -189,6 +192,40 @@ def test_studentised_intervals_of_two_columns_and_of_rows_drawn_anew():
     # A third of the width of the interval, as 100 draws are few.
     width = wald.upper[0, 1] - wald.lower[0, 1]
     assert found.correlation.lower[0, 1] == pytest.approx(wald.lower[0, 1], abs=width / 3)
+
+
+@pytest.mark.filterwarnings("ignore::halfseen.ConvergenceWarning")
+def test_tables_that_show_nothing_are_left_out_and_counted():
+    """A tenth of thirty rows is seen: some simulated tables show one value, or none."""
+    rule = hs.DetectionLimits(lower={"lead": 1.2816})
+    X = hs.simulate(hs.Gaussian([0.0], [[1.0]]), hs.DetectionLimits(lower=1.2816), 30, 3)
+    fit = hs.fit(X, rule, names=["lead"], random_state=0)
+    with pytest.warns(hs.errors.ApproximationWarning, match="of 60 simulated tables show next to"):
+        drawn = fit.bootstrap(60, "parametric", random_state=0)
+    assert 50 < len(drawn.mean) < 60
+    low, high = fit.confidence_interval(kind="bootstrap", replicates=60).mean
+    assert low[0] < fit.mean[0] < high[0]
+
+
+def test_rules_by_name_are_simulated():
+    rule = hs.DetectionLimits(lower={"lead": 0.0, "zinc": 0.0})
+    X = hs.simulate(TWO, hs.DetectionLimits(lower=0.0), 60, 0)
+    fit = hs.fit(pd.DataFrame(X, columns=["lead", "zinc"]), rule, random_state=0)
+    found = fit.confidence_interval(kind="bootstrap", replicates=20)
+    assert found.mean.lower["lead"] < fit.mean["lead"] < found.mean.upper["lead"]
+    small = hs.fit(
+        pd.DataFrame(X, columns=["lead", "zinc"]), rule, covariance="diagonal", random_state=0
+    )
+    assert hs.likelihood_ratio_test(small, fit, replicates=3).simulated.shape == (3,)
+
+
+def test_a_saved_fit_is_refused_at_once(tmp_path):
+    fit = hs.fit(np.random.default_rng(0).normal(size=(30, 1)), random_state=0)
+    fit.save(tmp_path / "fit.hsfit")
+    with pytest.raises(hs.InputError, match="does not hold its table"):
+        hs.load(tmp_path / "fit.hsfit").confidence_interval(kind="bootstrap")
+    with pytest.raises(hs.InputError, match=r"for anything else use fit\.bootstrap"):
+        fit.original_scale(kind="bootstrap")
 
 
 @pytest.mark.parametrize(

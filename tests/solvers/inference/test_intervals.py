@@ -1,6 +1,8 @@
 """Intervals: exact where exact ones are known, and by profiles where the likelihood is lopsided."""
 
 import itertools
+import math
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -373,6 +375,88 @@ def test_a_fit_without_its_table_has_intervals_from_standard_errors(pair, tmp_pa
         back.confidence_interval(kind="profile")
     with pytest.raises(InputError, match="does not hold its table"):
         back.profile("mean", 0)
+
+
+# What cannot be followed, and tables on which profiles are of no use -----------------------------
+
+
+def test_functions_that_are_not_smooth(pair):
+    stepped = {"of": lambda mean, S: np.round(mean[0] * 5e3) / 5e3}
+    low, high = pair.confidence_interval(**stepped)  # from standard errors
+    assert low < pair.mean[0] < high
+    with pytest.raises(InputError, match="not a smooth function"):
+        pair.confidence_interval(kind="profile", **stepped)
+    with pytest.raises(InputError, match="cannot be followed: it is not a smooth function"):
+        pair.profile(stepped["of"])
+
+
+def test_functions_that_are_not_known_everywhere():
+    """A logarithm of a mean that may be negative, and one whose shape changes."""
+    rule = hs.DetectionLimits(lower=0.0)
+    X = hs.simulate(hs.Gaussian([0.6], [[1.0]]), rule, 25, 4)
+    fit = hs.fit(X, rule, random_state=0)
+    assert fit.mean[0] > 0.0
+    low, high = fit.confidence_interval(of=lambda mean, S: math.log(mean[0]))
+    assert low < math.log(fit.mean[0]) < high
+    above = float(fit.mean[0]) - 0.05
+    low, high = fit.confidence_interval(of=lambda mean, S: mean[mean > above])
+    assert np.isfinite([low, high]).all()
+
+
+@pytest.mark.filterwarnings("ignore::halfseen.HalfseenWarning")
+def test_a_singular_correlation_that_is_known():
+    r, rng = 1.0 - 1e-7, np.random.default_rng(0)
+    Z = rng.normal(size=(30, 1)) @ np.ones((1, 2)) + 1e-5 * rng.normal(size=(30, 2))
+    fit = hs.fit(Z, correlation=[[1.0, r], [r, 1.0]], random_state=0)
+    assert (fit.confidence_interval().methods["mean"] == "wald").all()
+    assert fit.to_dict()["intervals"]["mean"]["method"] == ["wald"]
+
+
+def test_nothing_is_free():
+    X = np.random.default_rng(0).normal(size=(20, 1))
+    fit = hs.fit(X, mean=[0.0], covariance=[[1.0]], random_state=0)
+    assert fit.confidence_interval().methods["mean"].tolist() == ["known"]
+    with pytest.raises(InputError, match="every parameter is known"):
+        fit.profile("mean", 0)
+    with pytest.raises(InputError, match="every parameter is known"):
+        fit.robust_standard_errors()
+
+
+def test_auto_looks_at_means_where_the_covariance_is_known():
+    """60 rows, 2 % seen: the mean is known as from 17 complete rows, the variance without error."""
+    rule = hs.DetectionLimits(lower=2.0)
+    X = hs.simulate(hs.Gaussian([0.5], [[1.0]]), rule, 60, 0)
+    fit = hs.fit(X, rule, covariance=[[1.0]], random_state=0)
+    found, wald = fit.confidence_interval(), fit.confidence_interval(kind="wald")
+    assert found.methods["mean"].tolist() == ["profile"]
+    assert found.mean.upper[0] - fit.mean[0] < wald.mean.upper[0] - fit.mean[0]
+
+
+@pytest.mark.parametrize("n", [60, 100, 400])
+@pytest.mark.filterwarnings("ignore::halfseen.HalfseenWarning")
+def test_columns_that_are_never_seen_together(n):
+    Y = np.random.default_rng(n).normal(size=(n, 2))
+    Y[: n // 2, 0] = Y[n // 2 :, 1] = np.nan
+    fit = hs.fit(Y, random_state=0)
+    for kind in ("auto", "profile"):
+        found = fit.confidence_interval(kind=kind)
+        np.testing.assert_allclose([end[0, 1] for end in found.correlation], [-1.0, 1.0], atol=1e-6)
+        widest = found.standard_deviation.upper.prod()
+        assert 0.5 * widest < found.covariance.upper[0, 1] < 1.5 * widest
+    # From the standard error alone: nothing is known either.
+    wald = fit.confidence_interval(kind="wald").correlation
+    assert wald.upper[0, 1] > 0.999999
+
+
+def test_answers_cannot_be_changed_by_accident(pair):
+    with pytest.raises(ValueError, match="read-only"):
+        pair.confidence_interval().mean.lower[0] = -999.0
+
+
+def test_intervals_can_be_pickled(pair):
+    for found in (pair.standard_errors.intervals(0.9), pair.confidence_interval(0.9)):
+        back = pickle.loads(pickle.dumps(found))
+        np.testing.assert_array_equal(back.mean, found.mean)
 
 
 # How often they hold --------------------------------------------------------------------------------

@@ -105,7 +105,7 @@ def test_labels():
     [
         ([1, 2], r"each of the 40 rows; got shape \(2,\)"),
         (np.ones(40), "at least 2 clusters"),
-        (np.r_[np.nan, np.arange(39.0)], "that of row 0 is NaN"),
+        (np.r_[np.nan, np.arange(39.0)], "that of row 0 is missing"),
         (np.array([1, "a"] * 20, dtype=object), "all numbers or all texts"),
     ],
 )

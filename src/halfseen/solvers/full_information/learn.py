@@ -316,7 +316,8 @@ def _notes(
         if hardly:
             ratio = uncertainty.vector() / about.units / complete
             notes.append(_weak_note(hardly, known.missing.size, names, ratio))
-    if uncertainty is not None and about.shape[0] <= VERY_FEW_ROWS:
+    few = about.shape[0] <= VERY_FEW_ROWS
+    if few and uncertainty is not None and np.diag(uncertainty.covariance).any():
         notes.append(_few_rows_note(about.shape[0]))
     if singular(found.covariance):
         notes.append(_singular_note(about, found.covariance))

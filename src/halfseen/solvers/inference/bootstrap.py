@@ -12,7 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from halfseen.checks import share, whole_number
 from halfseen.data.interval_data import IntervalData
-from halfseen.errors import AssumptionWarning, InputError
+from halfseen.data.table import Table
+from halfseen.errors import (
+    ApproximationWarning,
+    AssumptionWarning,
+    InputError,
+    NotIdentifiedError,
+)
 from halfseen.parallel import single_blas_thread
 from halfseen.seeds import Purpose, RandomState, keyed_generator, seed_of
 from halfseen.simulate import simulate
@@ -145,6 +151,15 @@ def bootstrap(
         if statistic is not None:
             g = found.gaussian
             values.append(np.asarray(statistic(g.mean, g.covariance), dtype=float))
+    if len(means) < replicates:
+        warnings.warn(
+            f"{replicates - len(means)} of {replicates} simulated tables show next to nothing of some "
+            "column, and were left out.",
+            ApproximationWarning,
+            stacklevel=3,
+        )
+    if len(means) < 2:
+        raise InputError('less than two simulated tables could be fitted; use kind="rows".')
     return Bootstrap(np.array(means), np.array(covariances), np.array(values) if values else None)
 
 
@@ -152,13 +167,7 @@ def refits(
     fit: Fit, count: int, kind: str, seed: int, standard_errors: bool = False
 ) -> Iterator[Fit]:
     """Yield fits of rows drawn anew, each started from the fit itself."""
-    source = fit.source
-    held = source is not None and source.X is not None
-    if source is None or not held or fit.method != "full":
-        raise InputError(
-            'the bootstrap refits by method="full", and needs the table; this fit was made by '
-            f"{fit.method!r}{'' if held else ', and does not hold its table (a saved fit never does)'}."
-        )
+    source = check_refits(fit)
     if kind not in KINDS:
         raise InputError(f"kind must be {' or '.join(KINDS)}; got {kind!r}.")
     options: dict[str, Any] = dict(source.options)
@@ -170,7 +179,13 @@ def refits(
             "n_jobs": source.n_jobs, **options,
         }  # fmt: skip
         for drawn, X, mask in simulated_tables(fit, count, seed):
-            yield full(X, source.missingness, missing_at_random=mask, random_state=drawn, **shared)
+            try:
+                yield full(
+                    X, source.missingness, missing_at_random=mask, random_state=drawn, **shared
+                )
+            except NotIdentifiedError:
+                # A column of which next to nothing is seen: whoever asked counts.
+                continue
         return
     problem = _problem(source)
     m_step = m_step_for(problem.overview, **options)[0]
@@ -187,6 +202,18 @@ def refits(
         yield found
 
 
+def check_refits(fit: Fit) -> Source:
+    """Return where a fit came from; raise where it cannot be repeated."""
+    source = fit.source
+    held = source is not None and source.X is not None
+    if source is None or not held or fit.method != "full":
+        raise InputError(
+            'the bootstrap refits by method="full", and needs the table; this fit was made by '
+            f"{fit.method!r}{'' if held else ', and does not hold its table (a saved fit never does)'}."
+        )
+    return source
+
+
 def _problem(source: Source) -> Problem:
     with warnings.catch_warnings():
         # How the table was read was said when it was fitted.
@@ -196,7 +223,7 @@ def _problem(source: Source) -> Problem:
 
 def simulated_tables(
     fit: Fit, count: int, seed: int
-) -> Iterator[tuple[int, Floats, NDArray[np.bool_] | None]]:
+) -> Iterator[tuple[int, Table, NDArray[np.bool_] | None]]:
     """Yield tables drawn from a fit and hidden by its rule, with a seed, and which cells are blank.
 
     Cells that are missing at random stay so, in their rows: the rule says nothing about them.
@@ -218,4 +245,4 @@ def simulated_tables(
         drawn = int(keyed_generator(seed, Purpose.BOOTSTRAP, k).integers(2**63))
         X = simulate(fit.gaussian, rule, fit.rows, drawn)
         X[blank] = np.nan
-        yield drawn, X, blank if blank.any() else None
+        yield drawn, Table(X, fit.names), blank if blank.any() else None

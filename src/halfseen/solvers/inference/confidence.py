@@ -14,7 +14,7 @@ from halfseen.checks import share, whole_number
 from halfseen.data.interval_data import IntervalData
 from halfseen.errors import InputError
 from halfseen.seeds import RandomState, seed_of
-from halfseen.solvers.inference.bootstrap import refits
+from halfseen.solvers.inference.bootstrap import check_refits, refits
 from halfseen.solvers.inference.intervals import (
     METHOD,
     NAMES,
@@ -56,6 +56,8 @@ ENOUGH_ROWS = 100.0
 # Elsewhere it looks at the profile, if there are no more than so many parameters of a kind, and a
 # question takes no more than so many cells, or draws of them: some seconds in all.
 MOST_PROFILED, MOST_CELLS = 60, 2**17
+# Questions for one interval, beyond which the profile counts as lost.
+MOST_QUESTIONS = 200
 # Ends from standard errors are taken if the root of twice the fall there is as close as this to what it
 # should be: with a density of 0.058 at 1.96, the coverage changes by 0.6 % at most at either end.
 AGREES = 0.05
@@ -63,8 +65,8 @@ AGREES = 0.05
 FAR_BEYOND = 1.5
 # Tables of a bootstrap, and the share of them that must have standard errors.
 FEWEST_REPLICATES, FEWEST_USABLE = 20, 0.9
-# Places of a profile that is shown, on either side, and how far it goes beyond the interval.
-SHOWN_PLACES, SHOWN_BEYOND = 12, 1.25
+# Places of a profile that is shown, on either side, how far it goes beyond the interval, and questions.
+SHOWN_PLACES, SHOWN_BEYOND, SHOWN_QUESTIONS = 12, 1.25, 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +115,12 @@ class Parameter:
         )
         return surface.moved(self.target, -low), surface.moved(self.target, high)
 
+    def _is_there(self, surface: Surface, level: float, first: tuple[Place, Place]) -> bool:
+        """Whether places are where ends from standard errors are."""
+        centre = surface.look(surface.top[0], self.target)[0]
+        reached = np.abs([place.at - centre for place in first])
+        return bool((reached > (1.0 - AGREES) * np.array(self.distances(level))).all())
+
     def ends(self, surface: Surface, level: float, first: tuple[Place, Place]) -> list[float]:
         """Return the ends of a profile's interval, in units of the target."""
         cutoffs = self.numbers.family.cutoffs(self.rows, level)
@@ -126,17 +134,19 @@ class Parameter:
         cutoffs = self.numbers.family.cutoffs(self.rows, level)
         falls = [2.0 * max(surface.top[1] - place.value, 0.0) for place in first]
         ratios = np.sqrt(np.array(falls) / np.array(cutoffs))
-        return bool((np.abs(ratios - 1.0) <= AGREES).all())
+        agreed = bool((np.abs(ratios - 1.0) <= AGREES).all())
+        return agreed and self._is_there(surface, level, first)
 
     def interval(self, surface: Surface, level: float, where_needed: bool) -> Limits | None:
-        """Return a profile's interval; None where one from standard errors will do, or has to."""
-        try:
-            first = self.first_places(surface, level)
-            if where_needed and self.agrees(surface, level, first):
-                return None
-            low, high = (self.read(surface, end) for end in self.ends(surface, level, first))
-        except NotFollowed:
+        """Return a profile's interval; None where one from standard errors will do.
+
+        Raises ``NotFollowed`` where it has to.
+        """
+        surface.allow(MOST_QUESTIONS)
+        first = self.first_places(surface, level)
+        if where_needed and self.agrees(surface, level, first):
             return None
+        low, high = (self.read(surface, end) for end in self.ends(surface, level, first))
         return Limits(np.asarray(low), np.asarray(high))
 
 
@@ -149,6 +159,7 @@ def parameter_of(fit: Fit, name: str, place: tuple[int, ...]) -> Parameter:
         numbers.value[place].reshape(1),
         numbers.error[place].reshape(1),
         numbers.rows[place].reshape(1),
+        numbers.known[place].reshape(1),
         numbers.back,
     )
     deviations = fit.gaussian.standard_deviations[list(place)]
@@ -181,25 +192,36 @@ def parameters_of_function(fit: Fit, function: Function) -> tuple[list[Parameter
     """Return what a function of mean and covariance returns, number by number, and its shape."""
     assert fit.uncertainty is not None
     value, error = map(np.asarray, fit.uncertainty.of(function))
-    surface, known = fit.surface, float(fit.uncertainty.rows_for_variances.min())
-    rows = profile_rows("function", known, float(surface.told.min()))
+    surface, freedom = fit.surface, float(fit.uncertainty.rows_for_variances.min())
+    rows, known = profile_rows("function", freedom, float(surface.told.min())), _least(fit)
 
     def component(k: int) -> Callable[[Floats, Floats], float]:
         def one(mean: Floats, covariance: Floats) -> float:
             at = surface.overview.to_units(mean, covariance)
-            return float(np.asarray(function(*at), dtype=np.float64).ravel()[k])
+            try:
+                answer = np.asarray(function(*at), dtype=np.float64)
+            except Exception:
+                return np.nan
+            return float(answer.ravel()[k]) if answer.shape == value.shape else np.nan
 
         return one
 
     found = [
-        Parameter(FunctionOf(component(k)), 1.0, _one_number(Product(), v, e, known), rows)
+        Parameter(FunctionOf(component(k)), 1.0, _one_number(Product(), v, e, freedom, known), rows)
         for k, (v, e) in enumerate(zip(value.ravel(), error.ravel(), strict=True))
     ]
     return found, value.shape
 
 
-def _one_number(family: Family, value: float, error: float, rows: float) -> Numbers:
-    return Numbers(family, np.array([value]), np.array([error]), np.array([rows]))
+def _least(fit: Fit) -> float:
+    """Return how many complete rows would know as much about what a fit knows least."""
+    assert fit.uncertainty is not None
+    return fit.uncertainty.least_known()
+
+
+def _one_number(family: Family, value: float, error: float, rows: float, known: float) -> Numbers:
+    arrays = [np.array([number]) for number in (value, error, rows, known)]
+    return Numbers(family, arrays[0], arrays[1], arrays[2], arrays[3])
 
 
 def confidence_interval(
@@ -209,6 +231,7 @@ def confidence_interval(
     level, label = share("level", level), fit.standard_errors.label
     if kind == "bootstrap":
         replicates = whole_number("replicates", replicates, FEWEST_REPLICATES)
+        check_refits(fit)
         studentised = Studentised(fit, level, replicates, seed_of(random_state))
         return Intervals(level, kind, studentised.find, label)
     finder = interval_finder(fit, level, kind)
@@ -218,11 +241,6 @@ def confidence_interval(
 
 def function_interval(fit: Fit, function: Function, level: float, kind: str) -> Limits:
     """Return intervals for what a function of mean and covariance returns."""
-    if kind == "bootstrap":
-        raise InputError(
-            'kind="bootstrap" is for means, deviations, covariances and correlations; for a function, '
-            "use fit.bootstrap(statistic=...)."
-        )
     finder = interval_finder(fit, share("level", level), kind)
     if not callable(function):
         raise InputError(
@@ -234,7 +252,7 @@ def function_interval(fit: Fit, function: Function, level: float, kind: str) -> 
     if not finder.profiled:
         value, error = map(np.asarray, errors.of(function))
         rows = np.full(value.shape, errors.rows_for_variances.min())
-        return Numbers(Product(), value, error, rows).by_errors(finder.level)
+        return Numbers(Product(), value, error, rows, rows).by_errors(finder.level)
     found, shape = parameters_of_function(fit, function)
     ends = [finder.of_parameter(one) for one in found]
     low, high = (np.array([end[k] for end in ends]).reshape(shape) for k in range(2))
@@ -245,12 +263,18 @@ def interval_finder(fit: Fit, level: float, kind: str) -> IntervalFinder | None:
     """Return what finds intervals of a kind; None where a fit has no standard errors."""
     if not isinstance(kind, str) or kind not in KINDS:
         raise InputError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}.")
+    if kind == "bootstrap":
+        raise InputError(
+            'kind="bootstrap" is for means, deviations, covariances and correlations; for anything '
+            "else use fit.bootstrap(statistic=...)."
+        )
     why = profile_refusal(fit)
     if kind == "profile" and why is not None:
-        raise InputError(f'kind="profile" cannot be had: {why}. Use kind="wald".')
+        advice = "" if fit.uncertainty is None else ' Use kind="wald".'
+        raise InputError(f'kind="profile" cannot be had: {why}.{advice}')
     if fit.uncertainty is None:
         return None
-    return IntervalFinder(fit, level, kind != "wald" and why is None, kind == "auto")
+    return IntervalFinder(fit, level, kind, kind != "wald" and why is None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,31 +285,36 @@ class IntervalFinder:
     ----------
     fit : Fit
     level : float
+    kind : {"auto", "wald", "profile"}
     profiled : bool
         Whether profiles are looked at.
-    where_needed : bool
-        Whether standard errors are taken where they will do.
     """
 
     fit: Fit
     level: float
+    kind: str
     profiled: bool
-    where_needed: bool
+
+    @property
+    def where_needed(self) -> bool:
+        """Whether standard errors are taken where they will do."""
+        return self.kind == "auto"
 
     def find(self, name: str) -> tuple[Limits, Methods]:
         """Return the intervals of one kind of parameters, and how each was found."""
         assert self.fit.uncertainty is not None
-        lower, upper = self.fit.uncertainty.limits(name, self.level)
-        methods = np.full(lower.shape, "wald", METHOD)
-        methods[self.fit.uncertainty.numbers(name).error == 0.0] = "known"
+        (lower, upper), methods = self.fit.uncertainty.limits(name, self.level)
         if name == "covariance":
-            ends, how = self.find("standard_deviation")
-            np.fill_diagonal(lower, ends.lower**2)
-            np.fill_diagonal(upper, ends.upper**2)
-            np.fill_diagonal(methods, how)
+            made = self.fit.confidence_interval(self.level, self.kind).without_labels()
+            np.fill_diagonal(lower, made.standard_deviation.lower**2)
+            np.fill_diagonal(upper, made.standard_deviation.upper**2)
+            np.fill_diagonal(methods, made.methods["standard_deviation"])
         for place in self._places(name):
             one = parameter_of(self.fit, name, place)
-            found = one.interval(self.fit.surface, self.level, self.where_needed)
+            try:
+                found = one.interval(self.fit.surface, self.level, self.where_needed)
+            except NotFollowed:
+                found = None
             if found is None:
                 continue
             for both in (place, place[::-1]):
@@ -298,9 +327,17 @@ class IntervalFinder:
         found = one.numbers
         looked = self.profiled and found.error[0] > 0.0
         if looked and self.where_needed:
-            looked = found.rows[0] < ENOUGH_ROWS and self.fit.surface.cells <= MOST_CELLS
+            looked = min(found.rows[0], found.known[0]) < ENOUGH_ROWS and self._is_affordable()
         if looked:
-            ends = one.interval(self.fit.surface, self.level, self.where_needed)
+            try:
+                ends = one.interval(self.fit.surface, self.level, self.where_needed)
+            except NotFollowed:
+                if not self.where_needed:
+                    raise InputError(
+                        "the profile cannot be followed: what is asked for is not a smooth function "
+                        'of the parameters, or the likelihood has no top nearby. Use kind="wald".'
+                    ) from None
+                ends = None
             if ends is not None:
                 return ends
         low, high = found.by_errors(self.level)
@@ -311,14 +348,15 @@ class IntervalFinder:
     ) -> Limits:
         """Return the interval of a function of the mean and deviation of a column."""
         assert self.fit.uncertainty is not None
-        g, known = self.fit.gaussian, float(self.fit.uncertainty.rows_for_variances[j])
+        g, freedom = self.fit.gaussian, float(self.fit.uncertainty.rows_for_variances[j])
         unit = float(g.mean[j]), float(g.standard_deviations[j])
+        known = min(freedom, float(self.fit.uncertainty.numbers("mean").known[j]))
         looked = self.profiled and not (self.where_needed and known >= ENOUGH_ROWS)
-        told = float(self.fit.surface.told[j]) if looked else known
+        told = float(self.fit.surface.told[j]) if looked else freedom
         target = ColumnFunctionOf(j, *unit, function)
-        rows = profile_rows("function", known, told)
+        rows = profile_rows("function", freedom, told)
         return self.of_parameter(
-            Parameter(target, 1.0, _one_number(Location(), value, error, known), rows)
+            Parameter(target, 1.0, _one_number(Location(), value, error, freedom, known), rows)
         )
 
     def _places(self, name: str) -> list[tuple[int, ...]]:
@@ -334,10 +372,15 @@ class IntervalFinder:
         places = [place for place in places if numbers.error[place] > 0.0]
         if not self.where_needed:
             return places
-        few = [place for place in places if not numbers.rows[place] >= ENOUGH_ROWS]
-        if not few or len(few) > MOST_PROFILED or self.fit.surface.cells > MOST_CELLS:
-            return []
-        return few
+        known = np.minimum(numbers.rows, numbers.known)
+        few = [place for place in places if not known[place] >= ENOUGH_ROWS]
+        return few if 0 < len(few) <= MOST_PROFILED and self._is_affordable() else []
+
+    def _is_affordable(self) -> bool:
+        """Whether questions take no more than some seconds in all."""
+        # The table is not read only to be told that it is too large.
+        cells = self.fit.rows * len(self.fit.names)
+        return cells <= MOST_CELLS and self.fit.surface.cells <= MOST_CELLS
 
 
 @dataclass(frozen=True, eq=False)
@@ -468,8 +511,9 @@ def profile(fit: Fit, of: str | Function, columns: tuple[Any, ...], level: float
         return _followed(fit.surface, one, name, level)
     except NotFollowed:
         raise InputError(
-            f"the profile of the {name} cannot be followed: the likelihood has no top nearby, as where "
-            "the covariance is all but singular."
+            f"the profile of the {name} cannot be followed: it is not a smooth function of the "
+            "parameters, or the likelihood has no top nearby, as where the covariance is all but "
+            "singular."
         ) from None
 
 
@@ -494,16 +538,22 @@ def _place_of(fit: Fit, of: str, columns: tuple[Any, ...]) -> tuple[int, ...]:
 
 def _followed(surface: Surface, one: Parameter, name: str, level: float) -> Profile:
     """Follow a profile from the top to either side, a little beyond the interval."""
+    surface.allow(SHOWN_QUESTIONS)
     centre = surface.look(surface.top[0], one.target)[0]
     at, fall = [centre], [0.0]
     ends = one.ends(surface, level, one.first_places(surface, level))
     for side, end, far in zip((-1, 1), ends, one.distances(level), strict=True):
         reach = SHOWN_BEYOND * (abs(end - centre) if np.isfinite(end) else far)
+        last = centre
         for distance in np.linspace(0.0, reach, SHOWN_PLACES + 1)[1:]:
-            place = surface.moved(one.target, side * distance)
-            if side * (place.at - at[-1]) > 0.0 or distance == reach / SHOWN_PLACES:
+            try:
+                place = surface.moved(one.target, side * distance)
+            except NotFollowed:
+                break
+            if side * (place.at - last) > 0.0:
                 at.append(place.at)
                 fall.append(surface.top[1] - place.value)
+                last = place.at
     order = np.argsort(at)
     places, error = np.array(at)[order], float(one.numbers.error[0]) / one.unit
     cutoffs = one.numbers.family.cutoffs(one.rows, level)

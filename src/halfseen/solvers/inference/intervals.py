@@ -99,8 +99,10 @@ class Fisher:
     """Correlations as artanh ρ: normal, of variance 1/(rows − 3)."""
 
     def distances(self, error: Floats, rows: Floats, level: float) -> Limits:
-        """Return q/√(n − 3)."""
-        width = ndtri(0.5 + 0.5 * level) / np.sqrt(np.maximum(rows, FEWEST_FOR_FISHER) - 3.0)
+        """Return q/√(n − 3), and no less than the error itself says."""
+        q = ndtri(0.5 + 0.5 * level)
+        width = q / np.sqrt(np.maximum(rows, FEWEST_FOR_FISHER) - 3.0)
+        width = np.maximum(width, q * error)
         return Limits(-width, width)
 
     def cutoffs(self, rows: float, level: float) -> tuple[float, float]:
@@ -140,7 +142,9 @@ class Numbers:
     value, error : arrays
         Estimates and their standard errors.
     rows : array
-        How many complete rows would know as much.
+        How many complete rows would know as much about their standard errors: degrees of freedom.
+    known : array
+        How many complete rows would know as much about the estimates.
     back : callable
         From this scale to the one that people read.
     """
@@ -149,6 +153,7 @@ class Numbers:
     value: Floats
     error: Floats
     rows: Floats
+    known: Floats
     back: Callable[[Floats], Floats] = _as_it_is
 
     def by_errors(self, level: float) -> Limits:
@@ -170,7 +175,8 @@ class Intervals:
     mean, standard_deviation : Limits of shape (d,)
     covariance, correlation : Limits of shape (d, d)
     methods : mapping
-        How each was found: arrays of "wald" (from standard errors), "profile" or "bootstrap" by name.
+        How each was found, by name: arrays of "wald" (from standard errors), "profile", "bootstrap", or
+        "known" where there is nothing to find.
 
     Examples
     --------
@@ -234,7 +240,11 @@ class Intervals:
 
     def _one(self, name: str) -> tuple[Limits, Methods]:
         if name not in self._found:
-            self._found[name] = self.find(name)
+            limits, methods = self.find(name)
+            # The summary and the page show the same arrays.
+            for array in (*limits, methods):
+                array.setflags(write=False)
+            self._found[name] = limits, methods
         return self._found[name]
 
     def _limits(self, name: str) -> Limits:

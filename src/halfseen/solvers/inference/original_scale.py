@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -84,9 +85,12 @@ class OriginalScale:
 
 
 class _Item(NamedTuple):
-    """One number of a column: a function of (μ, σ) that is nearly normal, and the way back from it."""
+    """One number of a column: a function of (μ, σ) that is nearly normal, and the way back from it.
 
-    of: Callable[[float, float], float]
+    Without a function it is the mean of the model's scale.
+    """
+
+    of: Callable[[float, float], float] | None
     back: Callable[[Floats], Floats]
 
 
@@ -121,16 +125,22 @@ def original_scale(
 
 def _items(transform: Transform, z: Floats) -> list[_Item]:
     """Return the median, the mean and the quantiles of a column."""
-    if transform.least == 0.0:
+    median = _Item(None, transform.inverse)
+    if isinstance(transform, Identity):
+        mean = median
+    elif transform.least == 0.0:
         # Of something positive: on the log scale.
         mean = _Item(lambda mu, sigma: _log(_mean(transform, mu, sigma)), np.exp)
     else:
         mean = _Item(lambda mu, sigma: _mean(transform, mu, sigma), np.asarray)
     quantiles = [
-        _Item(lambda mu, sigma, z=z: mu + z * sigma, transform.inverse)  # type: ignore[misc]
-        for z in z.tolist()
+        median if z == 0.0 else _Item(partial(_quantile, z), transform.inverse) for z in z.tolist()
     ]
-    return [_Item(lambda mu, _: mu, transform.inverse), mean, *quantiles]
+    return [median, mean, *quantiles]
+
+
+def _quantile(z: float, mu: float, sigma: float) -> float:
+    return mu + z * sigma
 
 
 def _log(value: float) -> float:
@@ -144,10 +154,15 @@ def _column(
     mu, sigma = float(fit.gaussian.mean[j]), float(fit.gaussian.standard_deviations[j])
     out = []
     for item in items:
-        value, error = item.of(mu, sigma), _delta(item.of, mu, sigma, V)
-        ends = Limits(np.array(np.nan), np.array(np.nan))
-        if finder is not None and np.isfinite(value + error):
-            ends = finder.of_column(j, item.of, value, error)
+        value, ends = mu, Limits(np.array(np.nan), np.array(np.nan))
+        if item.of is None:
+            if finder is not None:
+                means = fit.confidence_interval(finder.level, finder.kind).without_labels().mean
+                ends = Limits(means.lower[j], means.upper[j])
+        else:
+            value, error = item.of(mu, sigma), _delta(item.of, mu, sigma, V)
+            if finder is not None and np.isfinite(value + error):
+                ends = finder.of_column(j, item.of, value, error)
         with np.errstate(over="ignore"):
             found = item.back(np.array([value, *ends]))
         out.append((float(found[0]), float(found[1]), float(found[2])))

@@ -52,7 +52,7 @@ CLOSE_ENOUGH = 0.02
 # What may be left where steps end for another reason; beyond, the profile is lost.
 MOST_LEFT = 0.05
 # Steps to one place; shorter steps that are tried.
-MOST_STEPS, MOST_SHORTER = 40, 8
+MOST_STEPS, MOST_SHORTER, MOST_HALVINGS = 40, 8, 40
 # One step changes no variance by more than this factor, and no mean by more than so many deviations.
 LARGEST_STEP = np.log(4.0)
 # Places on the way to an end; beyond so many times the distance of the first, there is none. Where it is
@@ -62,8 +62,8 @@ MOST_PLACES, FARTHEST, NARROW = 30, 2.0**12, 1e-6
 UNREACHED = 0.1
 # Steps whose curvature is remembered.
 MEMORY = 20
-# A step counts if it brings this share of what it promises.
-PROMISED = 1e-4
+# A step counts if it brings this share of what it promises, up to rounding.
+PROMISED, TINY = 1e-4, 1e-7
 # Steps of differences for functions that have no slopes of their own, in standard deviations.
 DIFFERENCE = 1e-5
 
@@ -348,12 +348,15 @@ class Place(NamedTuple):
         The profile: the largest log-likelihood.
     slope : float
         Its derivative.
+    lost : bool
+        Whether steps ended before they came to a top.
     """
 
     x: Floats
     at: float
     value: float
     slope: float
+    lost: bool = False
 
 
 @dataclass
@@ -387,6 +390,7 @@ class Surface:
     inverse: Floats
     sampling: Sampling
     questions: int = 0
+    _allowed: float = np.inf
 
     @classmethod
     def of(cls, fit: Fit) -> Surface:
@@ -418,6 +422,8 @@ class Surface:
         Where rows are sampled it is that of these points, next to the estimate.
         """
         found = self._climb(np.zeros(len(self.inverse)), None, 0.0, [])
+        if found.lost:
+            raise NotFollowed
         return found.x, found.value
 
     def peak(
@@ -426,9 +432,13 @@ class Surface:
         """Find the likeliest place with a target at c, from some coordinates.
 
         ``pairs`` are steps, and the fall of scores along them: what is known of the curvature, from
-        places nearby; more are added. Raises ``NotFollowed`` where no top is found.
+        places nearby; more are added.
         """
         return self._climb(x, target, c, pairs)
+
+    def allow(self, questions: int) -> None:
+        """Give up with ``NotFollowed`` after so many questions more."""
+        self._allowed = self.questions + questions
 
     def fall(self, target: Target, move: float) -> float:
         """Return twice the fall of a profile, where its target has moved so far from the top."""
@@ -439,12 +449,19 @@ class Surface:
         x = self.top[0]
         centre, normal = self.look(x, target)
         guess = x + self.coordinates.shortened(move * self.along(normal))
-        return self.peak(target, centre + move, guess, [])
+        place = self.peak(target, centre + move, guess, [])
+        if place.lost:
+            raise NotFollowed
+        return place
 
     def along(self, normal: Floats) -> Floats:
         """Return the direction of a profile at the top, by one unit of a target with this slope."""
         across = self.inverse @ normal
-        return np.asarray(across / float(normal @ across))
+        steep = float(normal @ across)
+        if not (np.isfinite(steep) and steep > 0.0):
+            # A function that does not move with the parameters, or is not smooth.
+            raise NotFollowed
+        return np.asarray(across / steep)
 
     @property
     def overview(self) -> Overview:
@@ -469,12 +486,18 @@ class Surface:
         """Climb by quasi-Newton steps, with a target held at c if there is one."""
         with single_blas_thread():
             here = self.ask(x, target)
-            while not np.isfinite(here.value):
-                # A guess beyond the edge of the domain: half way back, as often as it takes.
+            for _ in range(MOST_HALVINGS):
+                if np.isfinite(here.value) or target is None:
+                    break
+                # A guess beyond the edge of the domain: half way back.
                 x = 0.5 * (x + self.top[0])
                 here = self.ask(x, target)
+            if not np.isfinite(here.value):
+                raise NotFollowed
             for _ in range(MOST_STEPS):
                 step, multiplier, left = self._aim(here, c, pairs)
+                if self.questions > self._allowed:
+                    raise NotFollowed
                 if left <= GAIN_LEFT and abs(here.target - c) <= CLOSE * self._error(here):
                     break
                 there = self._advance(here, step, multiplier, c, target)
@@ -492,10 +515,9 @@ class Surface:
                     del pairs[:-MEMORY]
                 here = there
             _, multiplier, left = self._aim(here, c, pairs)
-        if left > MOST_LEFT:
-            raise NotFollowed
+        lost = not left <= MOST_LEFT
         # Held at its own value, not at c: they differ by next to nothing.
-        return Place(here.x, here.target, here.value + left, multiplier)
+        return Place(here.x, here.target, here.value + (0.0 if lost else left), multiplier, lost)
 
     def _error(self, here: Question) -> float:
         """Return the standard error of the target, as far as the information at the estimate says."""
@@ -517,7 +539,10 @@ class Surface:
         score = self.coordinates.pull(x, of_mean, of_covariance)
         if target is None:
             return Question(x, value, score, 0.0, np.zeros(x.size))
-        return Question(x, value, score, *self.look(x, target))
+        at, normal = self.look(x, target)
+        # A function need not be known everywhere.
+        known = np.isfinite(at) and np.isfinite(normal).all()
+        return Question(x, value if known else -np.inf, score, at, normal)
 
     def look(self, x: Floats, target: Target) -> tuple[float, Floats]:
         """Return a target at some coordinates, and its slope in them; no row is asked."""
@@ -552,13 +577,15 @@ class Surface:
         """
         price = 2.0 * abs(multiplier) + 1.0 / self._error(here)
         worth = here.value - price * abs(here.target - c)
-        promise = float(here.score @ step) + price * abs(here.target - c)
-        step = self.coordinates.shortened(step)
+        whole, step = step, self.coordinates.shortened(step)
         share = 1.0
+        promise = float(here.score @ whole) + price * abs(here.target - c)
+        length = float(np.linalg.norm(whole))
+        promise *= float(np.linalg.norm(step)) / length if length > 0.0 else 1.0
         for _ in range(MOST_SHORTER):
             there = self.ask(here.x + share * step, target)
             gained = there.value - price * abs(there.target - c) - worth
-            if gained >= PROMISED * share * min(promise, 0.0) - 1e-7:
+            if gained >= PROMISED * share * max(promise, 0.0) - TINY:
                 return there
             share *= 0.3
         return None
@@ -580,6 +607,8 @@ def profile_refusal(fit: Fit) -> str | None:
         return "the fit does not hold its table (a saved fit never does)"
     if fit.uncertainty is None:
         return "the fit has no standard errors"
+    if fit.parameters == 0:
+        return "every parameter is known"
     if fit.uncertainty.parameters is None:
         return f"with {len(fit.names)} columns only pairs of columns are looked at"
     return None
@@ -624,10 +653,15 @@ def find_end(surface: Surface, target: Target, side: int, cutoff: float, first: 
         guess = x + (distance / reached) * (place.x - x) if reached > 0.0 else x
         guess = place.x + surface.coordinates.shortened(guess - place.x)
         place = surface.peak(target, centre + side * distance, guess, pairs)
-        behind = distance - side * (place.at - centre)
-        if distance > farthest or behind > UNREACHED * distance:
-            # Beyond the edge of the domain, where the likelihood never fell so far.
+        if distance > farthest:
             return float(side * np.inf)
+        if distance - side * (place.at - centre) > UNREACHED * distance and root < wanted:
+            # The edge of the domain: of a correlation that is ±1, where it never fell so far.
+            if isinstance(target, FisherOf):
+                return float(side * np.inf)
+            raise NotFollowed
+        if place.lost:
+            raise NotFollowed
     return centre + side * (inside if np.isinf(outside) else 0.5 * (inside + outside))
 
 

@@ -12,7 +12,7 @@ from scipy.special import chdtrc
 from halfseen.checks import whole_number
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.table import read_table
-from halfseen.errors import InputError
+from halfseen.errors import InputError, NotIdentifiedError
 from halfseen.seeds import RandomState, seed_of
 from halfseen.solvers.full_information.full import full
 from halfseen.solvers.full_information.problem import Problem
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # Fits that stop at a Monte-Carlo error may fall short of the top of their likelihood by so much, twice.
 SLACK = 2.0
+# Share of simulated tables that must have an answer.
+FEWEST_USABLE = 0.9
 # Of Monte-Carlo standard errors, for the range in which the p-value lies.
 RANGE = 2.0
 
@@ -40,7 +42,7 @@ class RatioTest:
     degrees_of_freedom : int
         Parameters that the smaller model holds fixed.
     p_value : float
-        Probability of a larger statistic if the smaller model is true, for many rows.
+        Probability of a larger statistic, divided by ``factor``, if the smaller model is true.
     monte_carlo_error : float
         Standard error of the statistic that comes from estimating the likelihoods.
     p_value_range : tuple of float
@@ -165,16 +167,24 @@ def _simulated_statistics(small: Fit, large: Fit, count: int, seed: int) -> NDAr
     assert large.source is not None
     out = []
     for drawn, X, mask in simulated_tables(small, count, seed):
-        values = []
-        for fit in (large, small):
-            assert fit.source is not None
-            found = full(
-                X, small.source.missingness, missing_at_random=mask, standard_errors=False,
-                start=small.gaussian, random_state=drawn, n_jobs=fit.source.n_jobs,
-                **fit.source.options,
-            )  # fmt: skip
-            values.append(found.log_likelihood.value)
+        shared: dict[str, Any] = {
+            "missing_at_random": mask, "standard_errors": False, "start": small.gaussian,
+            "random_state": drawn, "n_jobs": small.source.n_jobs,
+        }  # fmt: skip
+        try:
+            values = [
+                full(X, small.source.missingness, **shared, **source.options).log_likelihood.value
+                for source in (large.source, small.source)
+            ]
+        except NotIdentifiedError:
+            # A column of which next to nothing is seen.
+            continue
         out.append(max(2.0 * (values[0] - values[1]), 0.0))
+    if len(out) < FEWEST_USABLE * count:
+        raise InputError(
+            f"{count - len(out)} of {count} simulated tables show next to nothing of some column, so "
+            "there is no factor; leave replicates out."
+        )
     return np.array(out)
 
 

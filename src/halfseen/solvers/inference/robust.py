@@ -47,6 +47,13 @@ MUCH_LARGER, BY_CHANCE = 1.5, 3.0
 def robust_errors(fit: Fit, clusters: Any = None) -> StandardErrors:
     """Return standard errors from the scatter of the rows; see ``Fit.robust_standard_errors``."""
     errors = fit.standard_errors
+    if fit.source is None or fit.source.X is None:
+        raise InputError(
+            "robust standard errors need the rows, and this fit does not hold its table (a saved fit "
+            "never does)."
+        )
+    if fit.parameters == 0:
+        raise InputError("every parameter is known, so there are no standard errors to find.")
     if errors.parameters is None:
         raise InputError(
             f"with {len(fit.names)} columns only pairs of columns are looked at; for errors that do "
@@ -100,14 +107,23 @@ def _read_clusters(given: Any, rows: int) -> NDArray[np.intp] | None:
     """Return the number of the cluster of each row."""
     if given is None:
         return None
-    labels = np.asarray(given)
+    try:
+        labels = np.asarray(given)
+    except ValueError:
+        raise InputError(
+            f"clusters must name the cluster of each of the {rows} rows; got lists of different lengths."
+        ) from None
     if labels.shape != (rows,):
         raise InputError(
             f"clusters must name the cluster of each of the {rows} rows; got shape {labels.shape}."
         )
-    if labels.dtype.kind == "f" and np.isnan(labels).any():
-        row = int(np.flatnonzero(np.isnan(labels))[0])
-        raise InputError(f"clusters must name the cluster of each row; that of row {row} is NaN.")
+    # NaN, NaT and the like are not themselves.
+    missing = np.array([one is None or bool(one != one) for one in labels.tolist()])
+    if missing.any():
+        row = int(np.flatnonzero(missing)[0])
+        raise InputError(
+            f"clusters must name the cluster of each row; that of row {row} is missing."
+        )
     try:
         found, numbers = np.unique(labels, return_inverse=True)
     except TypeError:
@@ -137,5 +153,5 @@ def _compare(fit: Fit, found: StandardErrors, count: int) -> None:
         f"standard errors that do not believe the model differ from its own: {some}. Rows have heavier "
         "or lighter tails than a Gaussian, belong together, or are of several kinds; see hs.diagnose.",
         AssumptionWarning,
-        stacklevel=3,
+        stacklevel=4,
     )

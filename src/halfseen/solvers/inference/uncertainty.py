@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -193,25 +194,25 @@ class StandardErrors:
         """
         level = share("level", level)
         plain = self if self.label is None else replace(self, label=None)
+        return Intervals(level, "wald", partial(plain.limits, level=level), self.label)
 
-        def find(name: str) -> tuple[Limits, Methods]:
-            limits = plain.limits(name, level)
-            return limits, np.full(limits.lower.shape, "wald", METHOD)
-
-        return Intervals(level, "wald", find, self.label)
-
-    def limits(self, name: str, level: float) -> Limits:
-        """Return intervals of one kind of parameters, without labels."""
-        found = self.numbers(name).by_errors(level)
+    def limits(self, name: str, level: float) -> tuple[Limits, Methods]:
+        """Return intervals of one kind of parameters, without labels, and how they were found."""
+        numbers = self.numbers(name)
+        found = numbers.by_errors(level)
+        methods = np.where(numbers.error == 0.0, "known", "wald").astype(METHOD)
         if name == "correlation":
             for end in found:
                 np.fill_diagonal(end, 1.0)
         if name == "covariance":
             # A variance is positive: by its standard deviation.
-            ends = self.limits("standard_deviation", level)
+            ends, _ = self.limits("standard_deviation", level)
+            # None is larger than the product of its deviations, however little is known of it.
+            largest = np.outer(ends.upper, ends.upper)
             for matrix, of_deviation in zip(found, ends, strict=True):
+                np.clip(matrix, -largest, largest, out=matrix)
                 np.fill_diagonal(matrix, of_deviation**2)
-        return found
+        return found, methods
 
     def numbers(self, name: str) -> Numbers:
         """Return the estimates of one kind, on the scale where they are nearly normal."""
@@ -219,19 +220,28 @@ class StandardErrors:
         # Labels, where there are any, are put on anew by whoever wants them.
         with np.errstate(divide="ignore", invalid="ignore"):
             if name == "mean":
-                return Numbers(Location(), g.mean, np.asarray(self.mean), rows)
+                error = np.asarray(self.mean)
+                known = (g.standard_deviations / error) ** 2
+                return Numbers(Location(), g.mean, error, rows, known)
             if name == "standard_deviation":
                 error = np.sqrt(0.5 / rows)
-                return Numbers(Spread(), np.log(g.standard_deviations), error, rows, np.exp)
+                return Numbers(Spread(), np.log(g.standard_deviations), error, rows, rows, np.exp)
             if name == "covariance":
-                few = np.minimum(rows[:, None], rows)
-                return Numbers(Product(), g.covariance, np.asarray(self.covariance), few)
+                few, error = np.minimum(rows[:, None], rows), np.asarray(self.covariance)
+                variance = np.diag(g.covariance)
+                known = (np.outer(variance, variance) + g.covariance**2) / error**2
+                return Numbers(Product(), g.covariance, error, few, known)
             R = g.correlation
             # artanh ρ has the error se(ρ)/(1 − ρ²)
             error = np.asarray(self.correlation) / (1.0 - R * R)
             # What is known has an error of rounding, the root of 1e-16.
             error[~(error > KNOWN)] = 0.0
-            return Numbers(Fisher(), np.arctanh(R), error, error**-2.0, np.tanh)
+            return Numbers(Fisher(), np.arctanh(R), error, error**-2.0, error**-2.0, np.tanh)
+
+    def least_known(self) -> float:
+        """Return how many complete rows would know as much about what is known least."""
+        kinds = [self.numbers(name) for name in ("mean", "standard_deviation", "covariance")]
+        return float(min(np.min(one.known[one.error > 0.0], initial=np.inf) for one in kinds))
 
     @property
     def rows_for_variances(self) -> Floats:
