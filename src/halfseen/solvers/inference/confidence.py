@@ -54,8 +54,9 @@ KINDS = ("auto", "wald", "profile", "bootstrap")
 # taking the normal distribution for Student's would cost 0.6 %.
 ENOUGH_ROWS = 100.0
 # Elsewhere it looks at the profile, if there are no more than so many parameters of a kind, and a
-# question takes no more than so many cells, or draws of them: some seconds in all.
-MOST_PROFILED, MOST_CELLS = 60, 2**17
+# question takes no more than so many cells, or draws of them. An interval takes ten to thirty questions
+# of some milliseconds.
+MOST_PROFILED, MOST_CELLS = 60, 2**14
 # Questions for one interval, beyond which the profile counts as lost.
 MOST_QUESTIONS = 200
 # Ends from standard errors are taken if the root of twice the fall there is as close as this to what it
