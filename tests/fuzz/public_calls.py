@@ -99,6 +99,11 @@ METHODS_OF_FIT = [
     ),
     Call("halfseen.Fit.confidence_interval", lambda a: fitted().confidence_interval(a), 0.9),
     Call("halfseen.Fit.profile", lambda a: fitted().profile("mean", a), 0),
+    Call(
+        "halfseen.Fit.robust_standard_errors",
+        lambda a: fitted().robust_standard_errors(a),
+        np.arange(len(X)) % 7,
+    ),
     Call("halfseen.Fit.column", lambda a: fitted().column(a), 0),
     Call("halfseen.Fit.simulate", lambda a: fitted().simulate(a, RULE), 3),
     Call("halfseen.Fit.summary", lambda a: fitted().summary(a), 4),

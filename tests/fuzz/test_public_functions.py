@@ -27,7 +27,16 @@ import public
 # What comes out of a function and is only looked at: it holds what the library put there. And what a
 # rule and a solver hand each other (``ColumnRule`` to ``Scan``): whoever builds one answers for it.
 RECORDS = {
-    *("Fit", "CensoredGaussian", "PairMoments", "Bootstrap", "Intervals", "Note", "Pooled"),
+    *(
+        "Fit",
+        "CensoredGaussian",
+        "PairMoments",
+        "Bootstrap",
+        "Intervals",
+        "Note",
+        "Pooled",
+        "Profile",
+    ),
     *("RatioTest", "StandardErrors", "TotalVariation", "SelfCensoringPlan", "MissingDescentPlan"),
     *("PilotPlan", "Contradiction", "Diagnosis", "Finding", "Mark", "Normality", "NormalityTest"),
     *("PairShares", "Share", "ColumnRule", "Box", "Parts", "Polyhedra", "Holes", "Inequalities"),

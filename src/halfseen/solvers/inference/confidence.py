@@ -40,7 +40,12 @@ from halfseen.solvers.inference.profile import (
     find_end,
     profile_refusal,
 )
-from halfseen.solvers.inference.uncertainty import StandardErrors
+from halfseen.solvers.inference.uncertainty import (
+    StandardErrors,
+    least_known,
+    limits_of,
+    numbers_of,
+)
 
 if TYPE_CHECKING:
     from halfseen.solvers.result import Fit
@@ -134,8 +139,8 @@ class Parameter:
         """Whether the profile falls as far as it should at the ends from standard errors."""
         cutoffs = self.numbers.family.cutoffs(self.rows, level)
         falls = [2.0 * max(surface.top[1] - place.value, 0.0) for place in first]
-        ratios = np.sqrt(np.array(falls) / np.array(cutoffs))
-        agreed = bool((np.abs(ratios - 1.0) <= AGREES).all())
+        roots, wanted = np.sqrt(np.array(falls)), np.sqrt(np.array(cutoffs))
+        agreed = bool((np.abs(roots - wanted) <= AGREES * wanted).all())
         return agreed and self._is_there(surface, level, first)
 
     def interval(self, surface: Surface, level: float, where_needed: bool) -> Limits | None:
@@ -154,7 +159,7 @@ class Parameter:
 def parameter_of(fit: Fit, name: str, place: tuple[int, ...]) -> Parameter:
     """Return a mean, standard deviation, covariance or correlation by its indices."""
     assert fit.uncertainty is not None
-    numbers = fit.uncertainty.numbers(name)
+    numbers = numbers_of(fit.uncertainty, name)
     one = Numbers(
         numbers.family,
         numbers.value[place].reshape(1),
@@ -217,7 +222,7 @@ def parameters_of_function(fit: Fit, function: Function) -> tuple[list[Parameter
 def _least(fit: Fit) -> float:
     """Return how many complete rows would know as much about what a fit knows least."""
     assert fit.uncertainty is not None
-    return fit.uncertainty.least_known()
+    return least_known(fit.uncertainty)
 
 
 def _one_number(family: Family, value: float, error: float, rows: float, known: float) -> Numbers:
@@ -304,7 +309,7 @@ class IntervalFinder:
     def find(self, name: str) -> tuple[Limits, Methods]:
         """Return the intervals of one kind of parameters, and how each was found."""
         assert self.fit.uncertainty is not None
-        (lower, upper), methods = self.fit.uncertainty.limits(name, self.level)
+        (lower, upper), methods = limits_of(self.fit.uncertainty, name, self.level)
         if name == "covariance":
             made = self.fit.confidence_interval(self.level, self.kind).without_labels()
             np.fill_diagonal(lower, made.standard_deviation.lower**2)
@@ -351,7 +356,7 @@ class IntervalFinder:
         assert self.fit.uncertainty is not None
         g, freedom = self.fit.gaussian, float(self.fit.uncertainty.rows_for_variances[j])
         unit = float(g.mean[j]), float(g.standard_deviations[j])
-        known = min(freedom, float(self.fit.uncertainty.numbers("mean").known[j]))
+        known = min(freedom, float(numbers_of(self.fit.uncertainty, "mean").known[j]))
         looked = self.profiled and not (self.where_needed and known >= ENOUGH_ROWS)
         told = float(self.fit.surface.told[j]) if looked else freedom
         target = ColumnFunctionOf(j, *unit, function)
@@ -365,7 +370,7 @@ class IntervalFinder:
         if not self.profiled:
             return []
         assert self.fit.uncertainty is not None
-        numbers = self.fit.uncertainty.numbers(name)
+        numbers = numbers_of(self.fit.uncertainty, name)
         d = len(self.fit.names)
         places: list[tuple[int, ...]] = [(j,) for j in range(d)]
         if numbers.value.ndim == 2:
@@ -399,7 +404,7 @@ class Studentised:
     def find(self, name: str) -> tuple[Limits, Methods]:
         """Return the intervals of one kind of parameters: value − t · error, for quantiles of t."""
         assert self.fit.uncertainty is not None
-        numbers = self.fit.uncertainty.numbers(name)
+        numbers = numbers_of(self.fit.uncertainty, name)
         if name == "covariance":
             ends, how = self.find("standard_deviation")
         off = np.array([self._off(one, name) for one in self._drawn])
@@ -423,7 +428,7 @@ class Studentised:
     def _off(self, drawn: StandardErrors, name: str) -> Floats:
         """Return how far estimates are from those of the fit, in their own standard errors."""
         assert self.fit.uncertainty is not None
-        found, centre = drawn.numbers(name), self.fit.uncertainty.numbers(name).value
+        found, centre = numbers_of(drawn, name), numbers_of(self.fit.uncertainty, name).value
         with np.errstate(invalid="ignore", divide="ignore"):
             off = (found.value - centre) / found.error
         return np.where(found.error > 0.0, off, 0.0)

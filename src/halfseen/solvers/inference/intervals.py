@@ -227,14 +227,23 @@ class Intervals:
     @property
     def methods(self) -> Mapping[str, Methods]:
         """How each was found."""
-        return _Methods(self)
-
-    def how(self, name: str) -> Methods:
-        """Return how intervals of one kind were found."""
-        return self._one(name)[1]
+        return _Methods(self._one)
 
     def without_labels(self) -> Intervals:
-        """Return the same as plain arrays."""
+        """Return the same as plain arrays, where the table was a frame that has labels.
+
+        Returns
+        -------
+        Intervals
+
+        Examples
+        --------
+        >>> import halfseen as hs, pandas as pd
+        >>> frame = pd.DataFrame({"lead": [1.2, 2.4, 1.9, 3.1], "zinc": [2.0, 2.9, 2.2, 4.1]})
+        >>> found = hs.fit(frame, random_state=0).confidence_interval(kind="wald")
+        >>> type(found.mean.lower).__name__, type(found.without_labels().mean.lower).__name__
+        ('Series', 'ndarray')
+        """
         plain = Intervals(self.level, self.kind, self._one)
         return self if self._label is None else plain
 
@@ -258,13 +267,13 @@ class Intervals:
 class _Methods(Mapping[str, Methods]):
     """How intervals were found, by kind; those that are not asked for are not made."""
 
-    def __init__(self, intervals: Intervals) -> None:
-        self._intervals = intervals
+    def __init__(self, find: Callable[[str], tuple[Limits, Methods]]) -> None:
+        self._find = find
 
     def __getitem__(self, name: str) -> Methods:
         if name not in NAMES:
             raise KeyError(name)
-        return self._intervals.how(name)
+        return self._find(name)[1]
 
     def __iter__(self) -> Iterator[str]:
         return iter(NAMES)

@@ -194,54 +194,7 @@ class StandardErrors:
         """
         level = share("level", level)
         plain = self if self.label is None else replace(self, label=None)
-        return Intervals(level, "wald", partial(plain.limits, level=level), self.label)
-
-    def limits(self, name: str, level: float) -> tuple[Limits, Methods]:
-        """Return intervals of one kind of parameters, without labels, and how they were found."""
-        numbers = self.numbers(name)
-        found = numbers.by_errors(level)
-        methods = np.where(numbers.error == 0.0, "known", "wald").astype(METHOD)
-        if name == "correlation":
-            for end in found:
-                np.fill_diagonal(end, 1.0)
-        if name == "covariance":
-            # A variance is positive: by its standard deviation.
-            ends, _ = self.limits("standard_deviation", level)
-            # None is larger than the product of its deviations, however little is known of it.
-            largest = np.outer(ends.upper, ends.upper)
-            for matrix, of_deviation in zip(found, ends, strict=True):
-                np.clip(matrix, -largest, largest, out=matrix)
-                np.fill_diagonal(matrix, of_deviation**2)
-        return found, methods
-
-    def numbers(self, name: str) -> Numbers:
-        """Return the estimates of one kind, on the scale where they are nearly normal."""
-        g, rows = self.gaussian, self.rows_for_variances
-        # Labels, where there are any, are put on anew by whoever wants them.
-        with np.errstate(divide="ignore", invalid="ignore"):
-            if name == "mean":
-                error = np.asarray(self.mean)
-                known = (g.standard_deviations / error) ** 2
-                return Numbers(Location(), g.mean, error, rows, known)
-            if name == "standard_deviation":
-                error = np.sqrt(0.5 / rows)
-                return Numbers(Spread(), np.log(g.standard_deviations), error, rows, rows, np.exp)
-            if name == "covariance":
-                few, error = np.minimum(rows[:, None], rows), np.asarray(self.covariance)
-                variance = np.diag(g.covariance)
-                known = (np.outer(variance, variance) + g.covariance**2) / error**2
-                return Numbers(Product(), g.covariance, error, few, known)
-            R = g.correlation
-            # artanh ρ has the error se(ρ)/(1 − ρ²)
-            error = np.asarray(self.correlation) / (1.0 - R * R)
-            # What is known has an error of rounding, the root of 1e-16.
-            error[~(error > KNOWN)] = 0.0
-            return Numbers(Fisher(), np.arctanh(R), error, error**-2.0, error**-2.0, np.tanh)
-
-    def least_known(self) -> float:
-        """Return how many complete rows would know as much about what is known least."""
-        kinds = [self.numbers(name) for name in ("mean", "standard_deviation", "covariance")]
-        return float(min(np.min(one.known[one.error > 0.0], initial=np.inf) for one in kinds))
+        return Intervals(level, "wald", partial(limits_of, plain, level=level), self.label)
 
     @property
     def rows_for_variances(self) -> Floats:
@@ -249,6 +202,56 @@ class StandardErrors:
         variance, error = np.diag(self.gaussian.covariance), np.diag(np.asarray(self.covariance))
         with np.errstate(divide="ignore"):
             return np.asarray(2.0 * (variance / error) ** 2)
+
+
+def limits_of(errors: StandardErrors, name: str, level: float) -> tuple[Limits, Methods]:
+    """Return intervals of one kind of parameters, without labels, and how they were found."""
+    numbers = numbers_of(errors, name)
+    found = numbers.by_errors(level)
+    methods = np.where(numbers.error == 0.0, "known", "wald").astype(METHOD)
+    if name == "correlation":
+        for end in found:
+            np.fill_diagonal(end, 1.0)
+    if name == "covariance":
+        # A variance is positive: by its standard deviation.
+        ends, _ = limits_of(errors, "standard_deviation", level)
+        # None is larger than the product of its deviations, however little is known of it.
+        largest = np.outer(ends.upper, ends.upper)
+        for matrix, of_deviation in zip(found, ends, strict=True):
+            np.clip(matrix, -largest, largest, out=matrix)
+            np.fill_diagonal(matrix, of_deviation**2)
+    return found, methods
+
+
+def numbers_of(errors: StandardErrors, name: str) -> Numbers:
+    """Return the estimates of one kind, on the scale where they are nearly normal."""
+    g, rows = errors.gaussian, errors.rows_for_variances
+    # Labels, where there are any, are put on anew by whoever wants them.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if name == "mean":
+            error = np.asarray(errors.mean)
+            known = (g.standard_deviations / error) ** 2
+            return Numbers(Location(), g.mean, error, rows, known)
+        if name == "standard_deviation":
+            error = np.sqrt(0.5 / rows)
+            return Numbers(Spread(), np.log(g.standard_deviations), error, rows, rows, np.exp)
+        if name == "covariance":
+            few, error = np.minimum(rows[:, None], rows), np.asarray(errors.covariance)
+            variance = np.diag(g.covariance)
+            known = (np.outer(variance, variance) + g.covariance**2) / error**2
+            return Numbers(Product(), g.covariance, error, few, known)
+        R = g.correlation
+        # artanh ρ has the error se(ρ)/(1 − ρ²)
+        error = np.asarray(errors.correlation) / (1.0 - R * R)
+        # What is known has an error of rounding, the root of 1e-16.
+        error[~(error > KNOWN)] = 0.0
+        return Numbers(Fisher(), np.arctanh(R), error, error**-2.0, error**-2.0, np.tanh)
+
+
+def least_known(errors: StandardErrors) -> float:
+    """Return how many complete rows would know as much about what is known least."""
+    kinds = [numbers_of(errors, name) for name in ("mean", "standard_deviation", "covariance")]
+    return float(min(np.min(one.known[one.error > 0.0], initial=np.inf) for one in kinds))
 
 
 def correlation_errors(
