@@ -27,18 +27,20 @@ from halfseen.solvers.inference.intervals import (
     Product,
 )
 from halfseen.solvers.inference.profile import (
+    NotFollowed,
+    Place,
+    Surface,
+    find_end,
+    profile_refusal,
+)
+from halfseen.solvers.inference.targets import (
     ColumnFunctionOf,
     CovarianceOf,
     FisherOf,
     FunctionOf,
     LogDeviationOf,
     MeanOf,
-    NotFollowed,
-    Place,
-    Surface,
     Target,
-    find_end,
-    profile_refusal,
 )
 from halfseen.solvers.inference.uncertainty import (
     StandardErrors,
