@@ -236,8 +236,16 @@ def test_structures_have_profiles_of_their_own(options):
         assert moved.value <= place.value + 1e-3
 
 
-def test_derivatives_in_the_coordinates(pair):
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"covariance": "diagonal"}, {"correlation": [[1, 0.6], [0.6, 1]]}, {"mean": [0.4, 0.6]}],
+    ids=["free", "diagonal", "scales", "known mean"],
+)
+def test_derivatives_in_the_coordinates(options):
     """Scores and slopes of targets against central differences."""
+    rule = hs.DetectionLimits(lower=[0.0, 0.3])
+    X = hs.simulate(hs.Gaussian([0.5, 0.5], [[1.0, 0.6], [0.6, 1.0]]), rule, 40, 1)
+    pair = hs.fit(X, rule, random_state=0, **options)
     surface = pair.surface
     rng = np.random.default_rng(1)
     x = 0.3 * rng.normal(size=len(surface.inverse))
