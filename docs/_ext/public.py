@@ -35,7 +35,6 @@ FOR_THE_LIBRARY = {
     "IntervalData.describe",
     "IntervalData.holes",
     "IntervalData.with_ends",
-    "Intervals.labelled",
     "LinearThreshold.normalised",
     "LinearThreshold.scaled",
     "NormalityTest.absent",
