@@ -431,7 +431,7 @@ def test_nothing_is_free():
 
 
 def test_auto_looks_at_means_where_the_covariance_is_known():
-    """60 rows, 2 % seen: the mean is known as from 17 complete rows, the variance without error."""
+    """60 rows, 7 % seen: the mean is known as from 17 complete rows, the variance without error."""
     rule = hs.DetectionLimits(lower=2.0)
     X = hs.simulate(hs.Gaussian([0.5], [[1.0]]), rule, 60, 0)
     fit = hs.fit(X, rule, covariance=[[1.0]], random_state=0)

@@ -37,6 +37,8 @@ Floats = NDArray[np.float64]
 KINDS = ("rows", "parametric")
 # Monte-Carlo error of a refit, as a share of the statistical one: it adds 4 % to a variance.
 ACCURACY = 0.2
+# Share of simulated tables that must have an answer, where something is computed from all of them.
+FEWEST_USABLE = 0.9
 # Most steps of a refit.
 STEPS = 200
 

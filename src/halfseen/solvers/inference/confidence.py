@@ -14,7 +14,7 @@ from halfseen.checks import share, whole_number
 from halfseen.data.interval_data import IntervalData
 from halfseen.errors import InputError
 from halfseen.seeds import RandomState, seed_of
-from halfseen.solvers.inference.bootstrap import check_refits, refits
+from halfseen.solvers.inference.bootstrap import FEWEST_USABLE, check_refits, refits
 from halfseen.solvers.inference.intervals import (
     METHOD,
     NAMES,
@@ -71,8 +71,8 @@ MOST_QUESTIONS = 200
 AGREES = 0.05
 # How far beyond a place can be that is looked at first.
 FAR_BEYOND = 1.5
-# Tables of a bootstrap, and the share of them that must have standard errors.
-FEWEST_REPLICATES, FEWEST_USABLE = 20, 0.9
+# Tables of a bootstrap.
+FEWEST_REPLICATES = 20
 # Places of a profile that is shown, on either side, how far it goes beyond the interval, and questions.
 SHOWN_PLACES, SHOWN_BEYOND, SHOWN_QUESTIONS = 12, 1.25, 2000
 
@@ -97,6 +97,10 @@ class Parameter:
     numbers: Numbers
     rows: float
 
+    def cutoffs(self, level: float) -> tuple[float, float]:
+        """Return how far twice the profile falls to the lower and to the upper end."""
+        return self.numbers.family.cutoffs(self.rows, level)
+
     def distances(self, level: float) -> tuple[float, float]:
         """Return how far ends from standard errors are away, in units of the target."""
         found = self.numbers
@@ -105,8 +109,8 @@ class Parameter:
 
     def read(self, surface: Surface, at: float) -> float:
         """Return a value of the target as people read it."""
-        centre = surface.look(np.zeros(len(surface.inverse)), self.target)[0]
-        moved = self.numbers.value[0] + self.unit * (at - centre)
+        estimate = self.target.value(surface.coordinates.mean, surface.coordinates.covariance)
+        moved = self.numbers.value[0] + self.unit * (at - estimate)
         return float(self.numbers.back(np.asarray(moved)))
 
     def first_places(self, surface: Surface, level: float) -> tuple[Place, Place]:
@@ -116,32 +120,28 @@ class Parameter:
         rows, which the profile does not agree with: it is looked for on this side of them.
         """
         error = float(self.numbers.error[0]) / self.unit
-        cutoffs = self.numbers.family.cutoffs(self.rows, level)
         low, high = (
             min(distance, FAR_BEYOND * float(np.sqrt(cutoff)) * error)
-            for distance, cutoff in zip(self.distances(level), cutoffs, strict=True)
+            for distance, cutoff in zip(self.distances(level), self.cutoffs(level), strict=True)
         )
         return surface.moved(self.target, -low), surface.moved(self.target, high)
 
     def _is_there(self, surface: Surface, level: float, first: tuple[Place, Place]) -> bool:
         """Whether places are where ends from standard errors are."""
-        centre = surface.look(surface.top[0], self.target)[0]
-        reached = np.abs([place.at - centre for place in first])
+        reached = np.abs([place.at - surface.centre(self.target) for place in first])
         return bool((reached > (1.0 - AGREES) * np.array(self.distances(level))).all())
 
     def ends(self, surface: Surface, level: float, first: tuple[Place, Place]) -> list[float]:
         """Return the ends of a profile's interval, in units of the target."""
-        cutoffs = self.numbers.family.cutoffs(self.rows, level)
         return [
             find_end(surface, self.target, side, cutoff, place)
-            for side, cutoff, place in zip((-1, 1), cutoffs, first, strict=True)
+            for side, cutoff, place in zip((-1, 1), self.cutoffs(level), first, strict=True)
         ]
 
     def agrees(self, surface: Surface, level: float, first: tuple[Place, Place]) -> bool:
         """Whether the profile falls as far as it should at the ends from standard errors."""
-        cutoffs = self.numbers.family.cutoffs(self.rows, level)
         falls = [2.0 * max(surface.top[1] - place.value, 0.0) for place in first]
-        roots, wanted = np.sqrt(np.array(falls)), np.sqrt(np.array(cutoffs))
+        roots, wanted = np.sqrt(np.array(falls)), np.sqrt(np.array(self.cutoffs(level)))
         agreed = bool((np.abs(roots - wanted) <= AGREES * wanted).all())
         return agreed and self._is_there(surface, level, first)
 
@@ -161,15 +161,7 @@ class Parameter:
 def parameter_of(fit: Fit, name: str, place: tuple[int, ...]) -> Parameter:
     """Return a mean, standard deviation, covariance or correlation by its indices."""
     assert fit.uncertainty is not None
-    numbers = numbers_of(fit.uncertainty, name)
-    one = Numbers(
-        numbers.family,
-        numbers.value[place].reshape(1),
-        numbers.error[place].reshape(1),
-        numbers.rows[place].reshape(1),
-        numbers.known[place].reshape(1),
-        numbers.back,
-    )
+    one = numbers_of(fit.uncertainty, name).at(place)
     deviations = fit.gaussian.standard_deviations[list(place)]
     rows = profile_rows(name, float(one.rows[0]), float(fit.surface.told[list(place)].min()))
     if name == "mean":
@@ -201,7 +193,8 @@ def parameters_of_function(fit: Fit, function: Function) -> tuple[list[Parameter
     assert fit.uncertainty is not None
     value, error = map(np.asarray, fit.uncertainty.of(function))
     surface, freedom = fit.surface, float(fit.uncertainty.rows_for_variances.min())
-    rows, known = profile_rows("function", freedom, float(surface.told.min())), _least(fit)
+    rows = profile_rows("function", freedom, float(surface.told.min()))
+    known = least_known(fit.uncertainty)
 
     def component(k: int) -> Callable[[Floats, Floats], float]:
         def one(mean: Floats, covariance: Floats) -> float:
@@ -221,15 +214,10 @@ def parameters_of_function(fit: Fit, function: Function) -> tuple[list[Parameter
     return found, value.shape
 
 
-def _least(fit: Fit) -> float:
-    """Return how many complete rows would know as much about what a fit knows least."""
-    assert fit.uncertainty is not None
-    return least_known(fit.uncertainty)
-
-
 def _one_number(family: Family, value: float, error: float, rows: float, known: float) -> Numbers:
-    arrays = [np.array([number]) for number in (value, error, rows, known)]
-    return Numbers(family, arrays[0], arrays[1], arrays[2], arrays[3])
+    return Numbers(
+        family, np.array([value]), np.array([error]), np.array([rows]), np.array([known])
+    )
 
 
 def confidence_interval(
@@ -335,7 +323,7 @@ class IntervalFinder:
         found = one.numbers
         looked = self.profiled and found.error[0] > 0.0
         if looked and self.where_needed:
-            looked = min(found.rows[0], found.known[0]) < ENOUGH_ROWS and self._is_affordable()
+            looked = found.least[0] < ENOUGH_ROWS and self._is_affordable()
         if looked:
             try:
                 ends = one.interval(self.fit.surface, self.level, self.where_needed)
@@ -380,8 +368,7 @@ class IntervalFinder:
         places = [place for place in places if numbers.error[place] > 0.0]
         if not self.where_needed:
             return places
-        known = np.minimum(numbers.rows, numbers.known)
-        few = [place for place in places if not known[place] >= ENOUGH_ROWS]
+        few = [place for place in places if numbers.least[place] < ENOUGH_ROWS]
         return few if 0 < len(few) <= MOST_PROFILED and self._is_affordable() else []
 
     def _is_affordable(self) -> bool:
@@ -418,9 +405,6 @@ class Studentised:
             for t in (high, low)
         ]
         methods = np.where(known, "known", "bootstrap").astype(METHOD)
-        if name == "correlation":
-            for end in limits:
-                np.fill_diagonal(end, 1.0)
         if name == "covariance":
             np.fill_diagonal(limits[0], ends.lower**2)
             np.fill_diagonal(limits[1], ends.upper**2)
@@ -547,7 +531,7 @@ def _place_of(fit: Fit, of: str, columns: tuple[Any, ...]) -> tuple[int, ...]:
 def _followed(surface: Surface, one: Parameter, name: str, level: float) -> Profile:
     """Follow a profile from the top to either side, a little beyond the interval."""
     surface.allow(SHOWN_QUESTIONS)
-    centre = surface.look(surface.top[0], one.target)[0]
+    centre = surface.centre(one.target)
     at, fall = [centre], [0.0]
     ends = one.ends(surface, level, one.first_places(surface, level))
     for side, end, far in zip((-1, 1), ends, one.distances(level), strict=True):
@@ -564,7 +548,7 @@ def _followed(surface: Surface, one: Parameter, name: str, level: float) -> Prof
                 last = place.at
     order = np.argsort(at)
     places, error = np.array(at)[order], float(one.numbers.error[0]) / one.unit
-    cutoffs = one.numbers.family.cutoffs(one.rows, level)
+    cutoffs = one.cutoffs(level)
     return Profile(
         name,
         one.read(surface, centre),

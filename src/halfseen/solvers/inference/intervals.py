@@ -156,6 +156,18 @@ class Numbers:
     known: Floats
     back: Callable[[Floats], Floats] = _as_it_is
 
+    @property
+    def least(self) -> Floats:
+        """How many complete rows would know as much about an estimate and its error."""
+        return np.minimum(self.rows, self.known)
+
+    def at(self, place: tuple[int, ...]) -> Numbers:
+        """Return one of them, of shape (1,)."""
+        value, error, rows, known = (
+            array[place].reshape(1) for array in (self.value, self.error, self.rows, self.known)
+        )
+        return Numbers(self.family, value, error, rows, known, self.back)
+
     def by_errors(self, level: float) -> Limits:
         """Return intervals from standard errors; what is known has an interval of no length."""
         moves = self.family.distances(self.error, self.rows, level)

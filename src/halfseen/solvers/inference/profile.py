@@ -96,8 +96,7 @@ class Coordinates:
         """Choose those in which a structure is free."""
         d = mean.size
         i, j = np.tril_indices(d)
-        free = m_step.structure.count(d)
-        kept = (i == j) if free == d and d > 1 else np.full(i.size, free > 0)
+        kept = m_step.structure.basis(covariance).any(axis=1)
         return cls(
             mean,
             covariance,
@@ -261,26 +260,28 @@ class Surface:
             sampling = Sampling(points, 0, 0, Purpose.LIKELIHOOD, order)
         return cls(HeldRows(problem, fit.source.n_jobs), coordinates, inverse, sampling)
 
-    @cached_property
+    @property
     def top(self) -> tuple[Floats, float]:
         """Coordinates and log-likelihood of the top.
 
         Where rows are sampled it is that of these points, next to the estimate.
         """
-        found = self._climb(np.zeros(len(self.inverse)), None, 0.0, [])
-        if found.lost:
+        if self._summit is None:
             raise NotFollowed
-        return found.x, found.value
+        return self._summit.x, self._summit.value
 
-    def peak(
-        self, target: Target, c: float, x: Floats, pairs: list[tuple[Floats, Floats]]
-    ) -> Place:
-        """Find the likeliest place with a target at c, from some coordinates.
+    @cached_property
+    def _summit(self) -> Place | None:
+        """The top; None where there is none, which is looked for once."""
+        try:
+            found = self.peak(None, 0.0, np.zeros(len(self.inverse)), [])
+        except NotFollowed:
+            return None
+        return None if found.lost else found
 
-        ``pairs`` are steps, and the fall of scores along them: what is known of the curvature, from
-        places nearby; more are added.
-        """
-        return self._climb(x, target, c, pairs)
+    def centre(self, target: Target) -> float:
+        """Return what a target is at the top."""
+        return target.value(*self.coordinates.place(self.top[0]))
 
     def allow(self, questions: int) -> None:
         """Give up with ``NotFollowed`` after so many questions more."""
@@ -328,10 +329,14 @@ class Surface:
         free = at_random(self.rows.problem.holes)
         return np.asarray((~free).sum(axis=0), dtype=np.float64)
 
-    def _climb(
-        self, x: Floats, target: Target | None, c: float, pairs: list[tuple[Floats, Floats]]
+    def peak(
+        self, target: Target | None, c: float, x: Floats, pairs: list[tuple[Floats, Floats]]
     ) -> Place:
-        """Climb by quasi-Newton steps, with a target held at c if there is one."""
+        """Climb to the likeliest place by quasi-Newton steps, with a target held at c if there is one.
+
+        ``pairs`` are steps, and the fall of scores along them: what is known of the curvature, from
+        places nearby; more are added.
+        """
         with single_blas_thread():
             here = self.ask(x, target)
             for _ in range(MOST_HALVINGS):
@@ -478,7 +483,7 @@ def find_end(surface: Surface, target: Target, side: int, cutoff: float, first: 
         A place on that side, about as far from the top.
     """
     x, top = surface.top
-    centre = surface.look(x, target)[0]
+    centre = surface.centre(target)
     wanted = float(np.sqrt(cutoff))
     inside, outside, farthest = 0.0, np.inf, FARTHEST * abs(first.at - centre)
     pairs: list[tuple[Floats, Floats]] = []

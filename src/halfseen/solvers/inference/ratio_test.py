@@ -16,7 +16,7 @@ from halfseen.errors import InputError, NotIdentifiedError
 from halfseen.seeds import RandomState, seed_of
 from halfseen.solvers.full_information.full import full
 from halfseen.solvers.full_information.problem import Problem
-from halfseen.solvers.inference.bootstrap import simulated_tables
+from halfseen.solvers.inference.bootstrap import FEWEST_USABLE, simulated_tables
 from halfseen.solvers.inference.imputation import read_source
 from halfseen.solvers.inference.likelihood import row_log_likelihoods
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 # Fits that stop at a Monte-Carlo error may fall short of the top of their likelihood by so much, twice.
 SLACK = 2.0
-# Share of simulated tables that must have an answer.
-FEWEST_USABLE = 0.9
 # Of Monte-Carlo standard errors, for the range in which the p-value lies.
 RANGE = 2.0
 

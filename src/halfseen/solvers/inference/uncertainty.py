@@ -209,9 +209,6 @@ def limits_of(errors: StandardErrors, name: str, level: float) -> tuple[Limits, 
     numbers = numbers_of(errors, name)
     found = numbers.by_errors(level)
     methods = np.where(numbers.error == 0.0, "known", "wald").astype(METHOD)
-    if name == "correlation":
-        for end in found:
-            np.fill_diagonal(end, 1.0)
     if name == "covariance":
         # A variance is positive: by its standard deviation.
         ends, _ = limits_of(errors, "standard_deviation", level)
