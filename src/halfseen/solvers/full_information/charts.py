@@ -93,14 +93,9 @@ class Chart:
         return np.asarray(np.linalg.lstsq(self.basis, change, rcond=None)[0])
 
     def score(self, moments: Moments, mean: Floats, covariance: Floats) -> Floats:
-        """Return the derivative of the log-likelihood in the coordinates, from expected moments.
-
-        P (E y − μ) for the mean and ½ P (E (y − μ)(y − μ)ᵀ − Σ) P for the covariance, of all rows
-        (Fisher's identity).
-        """
+        """Return the derivative of the log-likelihood in the coordinates, from expected moments."""
         P = np.linalg.inv(covariance)
-        of_mean = self.rows * (P @ (moments.first - mean))
-        of_covariance = 0.5 * self.rows * (P @ (moments.about(mean) - covariance) @ P)
+        of_mean, of_covariance = score_of(moments, mean, covariance, P, self.rows)
         if self.whitened:
             L = self.factor
             of_mean, of_covariance = L.T @ of_mean, L.T @ of_covariance @ L
@@ -272,6 +267,18 @@ def conjugate_pairs(
         direction = asked + after / promise * direction
         promise = after
     return pairs
+
+
+def score_of(
+    moments: Moments, mean: Floats, covariance: Floats, P: Floats, rows: int
+) -> tuple[Floats, Floats]:
+    """Return the derivatives of the log-likelihood in mean and covariance, with P = Σ⁻¹.
+
+    P (E y − μ) for the mean and ½ P (E (y − μ)(y − μ)ᵀ − Σ) P for the covariance, of all rows (Fisher's
+    identity).
+    """
+    of_mean = rows * (P @ (moments.first - mean))
+    return of_mean, 0.5 * rows * (P @ (moments.about(mean) - covariance) @ P)
 
 
 def information_along(P: Floats, basis: Floats) -> Floats:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from halfseen.errors import InputError
 from halfseen.parallel import single_blas_thread
 from halfseen.seeds import Purpose
-from halfseen.solvers.full_information.charts import Curvature
+from halfseen.solvers.full_information.charts import Curvature, score_of
 from halfseen.solvers.full_information.expectation import Parameters, Sampling, at_random
 from halfseen.solvers.full_information.full import m_step_for
 from halfseen.solvers.full_information.m_step import (
@@ -384,12 +384,8 @@ class Surface:
             nothing = np.zeros(x.size)
             return Question(x, -np.inf, nothing, np.nan, nothing)
         moments, value = self.rows.expect(mean, covariance, self.sampling)
-        n = self.rows.overview.shape[0]
-        P = np.linalg.inv(covariance)
-        # Fisher's identity, as in ``Chart.score``.
-        of_mean = n * (P @ (moments.first - mean))
-        of_covariance = 0.5 * n * (P @ (moments.about(mean) - covariance) @ P)
-        score = self.coordinates.pull(x, of_mean, of_covariance)
+        n, P = self.overview.shape[0], np.linalg.inv(covariance)
+        score = self.coordinates.pull(x, *score_of(moments, mean, covariance, P, n))
         if target is None:
             return Question(x, value, score, 0.0, np.zeros(x.size))
         at, normal = self.look(x, target)

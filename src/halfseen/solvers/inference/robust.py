@@ -17,6 +17,7 @@ from halfseen.errors import AssumptionWarning, InputError
 from halfseen.kernels.paths import law_of
 from halfseen.parallel import map_in_order, single_blas_thread
 from halfseen.seeds import Purpose
+from halfseen.solvers.full_information.charts import score_of
 from halfseen.solvers.full_information.expectation import (
     Block,
     Parameters,
@@ -62,7 +63,7 @@ def robust_errors(fit: Fit, clusters: Any = None) -> StandardErrors:
     problem = read_source(fit, None)
     groups = _read_clusters(clusters, fit.rows)
     g = fit.gaussian
-    scores = row_scores(problem, *problem.from_units(g.mean, g.covariance), _jobs(fit))
+    scores = row_scores(problem, *problem.from_units(g.mean, g.covariance), fit.source.n_jobs)
     scores = scores / problem.overview.units
     if groups is not None:
         count = int(groups.max()) + 1
@@ -89,18 +90,14 @@ def row_scores(
     def score(row: int) -> Floats:
         own = slice(row, row + 1)
         block = Block(own, row, grouped(holes.take(own), free[own]), law)
-        # E z and E z zᵀ, for z = y − μ; Fisher's identity, as in ``Chart.score``.
-        found = expect(problem.Y, block, confines, at, sampling)[0]
-        of_covariance = 0.5 * (P @ found.second @ P - P)
+        moments = expect(problem.Y, block, confines, at, sampling)[0].moments(mean, 1)
+        of_mean, of_covariance = score_of(moments, mean, covariance, P, 1)
+        # An entry off the diagonal stands for two.
         both = of_covariance + of_covariance.T - np.diag(np.diag(of_covariance))
-        return pack(P @ found.first, both)
+        return pack(of_mean, both)
 
     with single_blas_thread():
         return np.array(list(map_in_order(score, range(problem.shape[0]), n_jobs)))
-
-
-def _jobs(fit: Fit) -> int | None:
-    return None if fit.source is None else fit.source.n_jobs
 
 
 def _read_clusters(given: Any, rows: int) -> NDArray[np.intp] | None:
