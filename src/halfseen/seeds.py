@@ -43,6 +43,7 @@ class Purpose(enum.IntEnum):
     LIKELIHOOD = 10
     IMPUTATION = 11
     BOOTSTRAP = 12
+    SCALES = 13
 
 
 def keyed_generator(seed: int, purpose: Purpose, *place: int) -> np.random.Generator:

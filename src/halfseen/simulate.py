@@ -8,6 +8,7 @@ from typing import Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from halfseen.checks import positive_number
 from halfseen.data.row_blocks import piece_rows
 from halfseen.errors import InputError
 from halfseen.gaussian import Gaussian
@@ -29,6 +30,7 @@ def simulate(
     random_state: RandomState = ...,
     *,
     return_complete: Literal[False] = ...,
+    degrees_of_freedom: float | None = ...,
 ) -> Floats: ...
 @overload
 def simulate(
@@ -38,6 +40,7 @@ def simulate(
     random_state: RandomState = ...,
     *,
     return_complete: Literal[True],
+    degrees_of_freedom: float | None = ...,
 ) -> tuple[Floats, Floats]: ...
 
 
@@ -48,6 +51,7 @@ def simulate(
     random_state: RandomState = 0,
     *,
     return_complete: bool = False,
+    degrees_of_freedom: float | None = None,
 ) -> Floats | tuple[Floats, Floats]:
     """Draw rows from a Gaussian and hide what the missingness model hides.
 
@@ -61,6 +65,9 @@ def simulate(
         The same seed gives the same rows.
     return_complete : bool
         Whether to return the complete rows too.
+    degrees_of_freedom : float, optional
+        Of a multivariate t distribution, from which rows are drawn instead: the Gaussian's mean is its
+        location, and the covariance its scatter matrix.
 
     Returns
     -------
@@ -82,6 +89,8 @@ def simulate(
     for block, start in enumerate(range(0, n, BLOCK_ROWS)):
         part = Y[start : start + BLOCK_ROWS]
         part[:] = _complete(gaussian, seed, block, len(part))
+        if degrees_of_freedom is not None:
+            _spread(part, gaussian, degrees_of_freedom, seed, block)
     # The coins of Probability sets come from a stream of their own.
     X = np.where(missingness.seen(Y, keyed_generator(seed, Purpose.COINS)), Y, np.nan)
     return (X, Y) if return_complete else X
@@ -192,6 +201,14 @@ def _check(gaussian: Gaussian, missingness: Missingness, n: int) -> None:
 def _complete(gaussian: Gaussian, seed: int, block: int, rows: int) -> Floats:
     """Draw the rows of one block."""
     return gaussian.sample(rows, keyed_generator(seed, Purpose.ROWS, block))
+
+
+def _spread(Y: Floats, gaussian: Gaussian, degrees: float, seed: int, block: int) -> None:
+    """Make rows of a Gaussian rows of a t distribution: each is divided by √w, w ~ χ²(ν)/ν."""
+    degrees = positive_number("degrees_of_freedom", degrees)
+    w = keyed_generator(seed, Purpose.SCALES, block).chisquare(degrees, len(Y)) / degrees
+    mean = gaussian.mean
+    Y[:] = mean + (Y - mean) / np.sqrt(w)[:, None]
 
 
 def _varies_by_row(missingness: Missingness) -> bool:

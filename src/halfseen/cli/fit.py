@@ -34,6 +34,8 @@ def fit(
     data: o.Data,
     method: o.Method = "auto",
     covariance: o.Structure = None,
+    errors: o.Tails = o.Errors.NORMAL,
+    degrees_of_freedom: o.DegreesOfFreedom = None,
     seed: o.Seed = 0,
     report: o.Report = None,
     output: o.Output = None,
@@ -51,8 +53,10 @@ def fit(
     check_writable(output, "--output")
     check_writable(save, "--save")
     kept: dict[str, Any] = {}
+    if errors is not o.Errors.NORMAL or degrees_of_freedom is not None:
+        kept = {"errors": str(errors), "degrees_of_freedom": degrees_of_freedom}
     if checkpoint is not None or resume:
-        kept = {"checkpoint": checkpoint, "every": every, "resume": resume}
+        kept |= {"checkpoint": checkpoint, "every": every, "resume": resume}
     with warnings_as_lines():
         if in_pieces(table, memory, scheduler):
             if report is not None:

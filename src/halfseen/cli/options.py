@@ -32,6 +32,13 @@ class Unreadable(enum.StrEnum):
     MISSING = "missing"
 
 
+class Errors(enum.StrEnum):
+    """What the tails may be."""
+
+    NORMAL = "normal"
+    T = "t"
+
+
 class Covariance(enum.StrEnum):
     """What the covariance may be."""
 
@@ -146,6 +153,14 @@ Method = Annotated[
 Structure = Annotated[
     Covariance | None,
     typer.Option("--covariance", help="What the covariance may be.", rich_help_panel=_MODEL),
+]
+Tails = Annotated[
+    Errors,
+    typer.Option("--errors", help="t for heavy tails, in place of normal.", rich_help_panel=_MODEL),
+]
+DegreesOfFreedom = Annotated[
+    float | None,
+    typer.Option(help="Of --errors t; learned otherwise.", rich_help_panel=_MODEL),
 ]
 Seed = Annotated[
     int, typer.Option(min=0, help="Seed of everything random.", rich_help_panel=_MODEL)

@@ -112,6 +112,54 @@ class MonteCarloErrors(NamedTuple):
     covariance: NDArray[np.float64]
 
 
+@dataclass(frozen=True)
+class Tails:
+    """How heavy the tails of a t distribution are.
+
+    Attributes
+    ----------
+    degrees : float
+        Degrees of freedom ν: few for heavy tails, infinite for a Gaussian.
+    standard_error : float
+        Of ν; 0 where it was given, infinite where ν is.
+    lower, upper : float
+        A 95 % interval, from the standard error of 1/ν: its upper end is infinite where a Gaussian cannot
+        be excluded. Both are ν where it was given.
+    p_value : float
+        Of a test of the Gaussian against heavier tails, by the likelihood ratio: half of chi-square's,
+        as the Gaussian lies on the edge. 1 where ν was given.
+    learned : bool
+
+    Examples
+    --------
+    >>> import numpy as np, halfseen as hs
+    >>> X = np.random.default_rng(0).standard_t(3.0, size=(1000, 1))
+    >>> rule = hs.DetectionLimits(lower=-0.5)
+    >>> tails = hs.fit(np.where(X > -0.5, X, np.nan), rule, errors="t", random_state=0).tails
+    >>> tails.learned, bool(tails.lower < 3.0 < tails.upper), bool(tails.p_value < 1e-6)
+    (True, True, True)
+    """
+
+    degrees: float
+    standard_error: float = 0.0
+    lower: float = np.nan
+    upper: float = np.nan
+    p_value: float = 1.0
+    learned: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.learned:
+            object.__setattr__(self, "lower", self.degrees)
+            object.__setattr__(self, "upper", self.degrees)
+
+    @property
+    def inflation(self) -> float:
+        """Covariance of the values, over the scatter matrix: ν/(ν − 2), infinite up to ν = 2."""
+        if np.isinf(self.degrees):
+            return 1.0
+        return self.degrees / (self.degrees - 2.0) if self.degrees > 2.0 else np.inf
+
+
 @dataclass(frozen=True, eq=False)
 class Graph:
     """Which columns depend on each other given all others.
@@ -203,6 +251,10 @@ class Fit:
     frame : str or None
         The library of data frames that the table came from. With "pandas", vectors are labelled
         Series and matrices DataFrames.
+    tails : Tails or None
+        Of a fit with ``errors="t"``: its degrees of freedom. ``mean`` and ``covariance`` are then the
+        location and the scatter matrix of a t distribution; the covariance of the values is
+        ``tails.inflation`` times as large.
 
     Examples
     --------
@@ -234,6 +286,7 @@ class Fit:
     precision: NDArray[np.float64] | None = None
     transforms: tuple[Transform, ...] | None = None
     frame: str | None = None
+    tails: Tails | None = None
 
     @property
     def status(self) -> Status:
@@ -258,6 +311,11 @@ class Fit:
     def correlation(self) -> Any:
         """Recovered correlation matrix."""
         return self._labelled(self.gaussian.correlation)
+
+    @property
+    def degrees(self) -> float:
+        """Degrees of freedom of the t distribution; infinite for a Gaussian."""
+        return np.inf if self.tails is None else self.tails.degrees
 
     def _labelled(self, array: NDArray[np.float64]) -> Any:
         return labelled(array, self.names, self.frame)
@@ -518,7 +576,10 @@ class Fit:
         problem = read_source(self, X, missingness, missing_at_random)
         g = self.gaussian
         values, variance = row_log_likelihoods(
-            problem.Y, problem.holes, *problem.from_units(g.mean, g.covariance)
+            problem.Y,
+            problem.holes,
+            *problem.from_units(g.mean, g.covariance),
+            degrees=self.degrees,
         )
         # Densities of seen values are per unit of the table, not per standard deviation, nor per unit
         # of a transformed scale.

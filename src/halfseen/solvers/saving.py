@@ -10,7 +10,7 @@ import math
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, astuple, fields
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from halfseen.missingness.written import CannotBeWritten, NotSaved, read_rule, w
 from halfseen.solvers.fit import METHODS
 from halfseen.solvers.inference.uncertainty import StandardErrors
 from halfseen.solvers.missing_descent import Defaults
-from halfseen.solvers.result import Fit, MonteCarloErrors, Note, Source, Status
+from halfseen.solvers.result import Fit, MonteCarloErrors, Note, Source, Status, Tails
 
 Floats = NDArray[np.float64]
 
@@ -63,6 +63,8 @@ def save(fit: Fit, path: str | os.PathLike[str]) -> None:
     store.keep("seen_share", np.asarray(fit.seen_share, dtype=float))
     if fit.precision is not None:
         store.keep("precision", np.asarray(fit.precision, dtype=float))
+    if fit.tails is not None:
+        store.keep("tails", np.array(astuple(fit.tails), dtype=float))
     if fit.monte_carlo_errors is not None:
         store.keep("monte_carlo.mean", fit.monte_carlo_errors.mean)
         store.keep("monte_carlo.covariance", fit.monte_carlo_errors.covariance)
@@ -163,7 +165,15 @@ def _read_fit(archive: Archive) -> Fit:
         else None,
         transforms=_read_transforms(content.get("transforms"), d),
         frame=_read_frame(content.get("frame")),
+        tails=_read_tails(find) if "tails" in archive.names else None,
     )
+
+
+def _read_tails(find: _Finder) -> Tails:
+    numbers = find.within("tails", (len(fields(Tails)),))
+    if numbers[0] < 1.0 or numbers[4] > 1.0 or numbers[5] not in (0.0, 1.0):
+        raise InputError("what is said of the tails cannot be.")
+    return Tails(*numbers[:5].tolist(), learned=bool(numbers[5]))
 
 
 class _Store:

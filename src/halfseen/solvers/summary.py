@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from halfseen.solvers.inference.intervals import NAMES, Limits, Methods
 
 if TYPE_CHECKING:
     from halfseen.solvers.inference.original_scale import OriginalScale
-    from halfseen.solvers.result import Fit
+    from halfseen.solvers.result import Fit, Tails
 
 Floats = NDArray[np.float64]
 
@@ -50,8 +51,11 @@ def summarise(fit: Fit, most_columns: int = 40, most_correlations: int = 8) -> s
 
 def _head(fit: Fit) -> list[str]:
     hidden = 1.0 - float(fit.seen_share.mean())
+    law = "normal distribution"
+    if fit.tails is not None:
+        law = f"t distribution ({_degrees(fit.tails)})"
     text = (
-        f"Multivariate normal distribution of {len(fit.names)} "
+        f"Multivariate {law} of {len(fit.names)} "
         f"{'column' if len(fit.names) == 1 else 'columns'}, {fit.rows} rows, {_percent(hidden)} of the "
         f"cells hidden. Method: {METHODS.get(fit.method, fit.method)}."
     )
@@ -59,6 +63,16 @@ def _head(fit: Fit) -> list[str]:
     if fit.transforms is not None:
         text += f" Scale of the model: {_scales(fit)}."
     return textwrap.wrap(text, WIDTH)
+
+
+def _degrees(tails: Tails) -> str:
+    """Say how many degrees of freedom there are, and how sure that is."""
+    if not tails.learned:
+        return f"{tails.degrees:g} degrees of freedom, as given"
+    if math.isinf(tails.degrees):
+        return "no heavier tails than a normal distribution's were found"
+    high = "any number" if math.isinf(tails.upper) else f"{tails.upper:.3g}"
+    return f"{tails.degrees:.3g} degrees of freedom, 95 % interval {tails.lower:.3g} to {high}"
 
 
 def _structure(fit: Fit) -> str:
@@ -93,7 +107,8 @@ def _columns(fit: Fit, most: int) -> list[str]:
     """Means and standard deviations, with their standard errors where there are any."""
     errors = fit.uncertainty
     mean, deviation = fit.gaussian.mean, fit.gaussian.standard_deviations
-    head = f"{'Column':<25} {'hidden':>7}  {'mean':>10} {'(s.e.)':<10}  {'std. dev.':>10} {'(s.e.)':<9}"
+    centre, spread = ("mean", "std. dev.") if fit.tails is None else ("location", "scale")
+    head = f"{'Column':<25} {'hidden':>7}  {centre:>10} {'(s.e.)':<10}  {spread:>10} {'(s.e.)':<9}"
     lines = [
         RULE,
         (head if errors is not None else head.replace("(s.e.)", "      ")).rstrip(),
@@ -310,6 +325,11 @@ def as_dict(fit: Fit, level: float = 0.95) -> dict[str, Any]:
         found = fit.confidence_interval(level).without_labels()
         out["intervals"] = {"level": level} | {
             name: _interval_record(fit, getattr(found, name), found.methods[name]) for name in NAMES
+        }
+    if fit.tails is not None:
+        out["tails"] = {
+            name: value if isinstance(value, bool) else _number(value)
+            for name, value in asdict(fit.tails).items()
         }
     if fit.monte_carlo_errors is not None:
         out["monte_carlo_errors"] = {

@@ -19,6 +19,7 @@ maximisation is repeated until it stands still (*settling*).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -197,16 +198,18 @@ class Ascent:
         self.mean, self.covariance = mean, covariance
         self.n, d = rows.overview.shape
         self.count = m_step.count(d)
-        self.with_information = with_information and can_inform(m_step, d)
+        # Of a t distribution there are no closed forms, and the information is found once, at the top.
+        gaussian = math.isinf(rows.degrees)
+        self.with_information = with_information and gaussian and can_inform(m_step, d)
         self.sampled = rows.overview.sampled
-        self.nothing_hidden = not rows.overview.hidden.any()
+        self.nothing_hidden = gaussian and not rows.overview.hidden.any()
         # Paths jump between the pieces of a set, and scores with them: differences of those say nothing.
         self.explores = self.sampled > 0 and rows.overview.convex
         self.first_points = int(np.clip(FIRST_DRAWS // max(1, self.sampled), *FIRST_POINTS))
         self.allowed = NEAR_THE_TOP * max(1.0, self.count / MANY_PARAMETERS)
         # Those of which every value is seen have their own moments, in closed form.
         whole = np.flatnonzero(rows.overview.hidden == 0)
-        closed = isinstance(m_step.structure, Free) and m_step.mean is None
+        closed = gaussian and isinstance(m_step.structure, Free) and m_step.mean is None
         self.closed = whole if closed and whole.size < d else whole[:0]
 
     def init(self) -> State:

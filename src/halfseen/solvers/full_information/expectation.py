@@ -25,6 +25,11 @@ from halfseen.kernels.patterns import (
     mean_block,
     order_block,
 )
+from halfseen.kernels.scale_mixture import (
+    draw_scaled_block,
+    expect_scaled_block,
+    mean_scaled_block,
+)
 from halfseen.missingness.holes import SEEN, Holes
 from halfseen.seeds import Purpose, keyed_generator
 
@@ -53,18 +58,19 @@ class Moments(NamedTuple):
 
 
 class Parameters(NamedTuple):
-    """A Gaussian as the kernels want it."""
+    """A Gaussian as the kernels want it, or with finite degrees of freedom a t distribution."""
 
     mean: Floats
     precision: Floats
     log_determinant: float
+    degrees: float = math.inf
 
     @classmethod
-    def of(cls, mean: Floats, covariance: Floats) -> Parameters:
+    def of(cls, mean: Floats, covariance: Floats, degrees: float = math.inf) -> Parameters:
         """Invert the covariance."""
         P = np.linalg.inv(covariance)
         log_det = float(np.linalg.slogdet(covariance)[1])
-        return cls(mean, np.ascontiguousarray(0.5 * (P + P.T)), log_det)
+        return cls(mean, np.ascontiguousarray(0.5 * (P + P.T)), log_det, degrees)
 
 
 class Sampling(NamedTuple):
@@ -278,10 +284,14 @@ def expect(
     part = Y[block.rows]
     n, d = part.shape
     first, second, values = np.zeros(d), np.zeros((d, d)), np.empty(n)
-    expect_block(
-        part, *at, block.groups, confines, lattice(sampling.points, d),
+    rest = (
+        block.groups, confines, lattice(sampling.points, d),
         sampling.shifts(block.first_row, (n, d)), block.law, first, second, values,
     )  # fmt: skip
+    if math.isinf(at.degrees):
+        expect_block(part, *at[:3], *rest)
+    else:
+        expect_scaled_block(part, *at, *rest)
     return Sums(first, second, float(values.sum())), values
 
 
@@ -292,10 +302,14 @@ def expected_rows(
     part, block = Y[block.rows], block.in_order(Y, confines, at)
     n, d = part.shape
     E = np.empty((n, d))
-    mean_block(
-        part, at.mean, at.precision, block.groups, confines,
-        lattice(sampling.points, d), sampling.shifts(block.first_row, (n, d)), block.law, E,
+    rest = (
+        block.groups, confines, lattice(sampling.points, d),
+        sampling.shifts(block.first_row, (n, d)), block.law, E,
     )  # fmt: skip
+    if math.isinf(at.degrees):
+        mean_block(part, at.mean, at.precision, *rest)
+    else:
+        mean_scaled_block(part, at.mean, at.precision, at.degrees, *rest)
     return E + at.mean
 
 
@@ -313,9 +327,17 @@ def drawn_rows(
     place = sampling.replicate, block.first_row
     rng = keyed_generator(sampling.seed, sampling.purpose, *place)
     drawn = np.empty((count, n, d))
-    draw_block(
-        part, at.mean, at.precision, block.groups, confines,
-        lattice(sampling.points, d), rng.random((n, d)), block.law, rng.random(n),
-        rng.standard_normal((count, n, d)), drawn,
-    )  # fmt: skip
+    rest = block.groups, confines, lattice(sampling.points, d), rng.random((n, d)), block.law
+    if math.isinf(at.degrees):
+        draw_block(
+            part, at.mean, at.precision, *rest, rng.random(n),
+            rng.standard_normal((count, n, d)), drawn,
+        )  # fmt: skip
+    else:
+        seen = (block.groups.sets == SEEN).sum(axis=1)
+        draw_scaled_block(
+            part, at.mean, at.precision, at.degrees, *rest,
+            rng.gamma(0.5 * (at.degrees + seen), size=(count, n)), rng.random((count, n, 3)),
+            rng.standard_normal((count, n, d)), drawn,
+        )  # fmt: skip
     return drawn + at.mean

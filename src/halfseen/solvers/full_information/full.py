@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import os
 from dataclasses import replace
@@ -36,6 +37,7 @@ from halfseen.solvers.full_information.problem import Overview, read_problem
 from halfseen.solvers.full_information.rows import HeldRows, KeptRows, Rows
 from halfseen.solvers.full_information.sparse import choose_penalty
 from halfseen.solvers.full_information.starts import margins, start_from
+from halfseen.solvers.full_information.tails import learn_tails, read_degrees
 from halfseen.solvers.result import Fit, Note, Source, Status
 
 Floats = NDArray[np.float64]
@@ -58,6 +60,8 @@ def full(
     missing_at_random: ArrayLike | None = None,
     shrinkage: float | None = None,
     penalty: float | None = None,
+    errors: str = "normal",
+    degrees_of_freedom: float | None = None,
     accuracy: float = ACCURACY,
     most_steps: int = MOST_STEPS,
     standard_errors: bool = True,
@@ -99,6 +103,11 @@ def full(
     penalty : float, optional
         The penalty for ``covariance="sparse"``, on the scale of correlations; chosen by the
         extended Bayesian information criterion by default.
+    errors : {"normal", "t"}
+        "t" for heavy tails: rows of a multivariate t distribution, of which the location, the scatter
+        matrix and the degrees of freedom are learned (``fit.tails``). Rows far out then count less.
+    degrees_of_freedom : float, optional
+        Of the t distribution, where they are known: at least 1.
     accuracy : float
         When to stop sampling: the Monte-Carlo standard error of every parameter, as a share of its
         statistical standard error (of the one with complete data where that is not computed). What may
@@ -138,6 +147,7 @@ def full(
     True
     """
     resolve_jobs(n_jobs)
+    degrees = read_degrees(errors, degrees_of_freedom)
     found = open_checkpoint(checkpoint, every, resume)
     settings = Settings(
         positive_number("accuracy", accuracy),
@@ -159,7 +169,10 @@ def full(
         "covariance": covariance, "correlation": correlation, "mean": mean,
         "shrinkage": shrinkage, "penalty": penalty,
     }  # fmt: skip
-    m_step, notes = m_step_for(about, covariance, correlation, mean, shrinkage, penalty)
+    m_step, notes = m_step_for(about, **options)
+    if degrees != math.inf:
+        _check_tails(m_step)
+        options |= {"errors": errors, "degrees_of_freedom": degrees_of_freedom}
     source = Source(X, missingness, missing_at_random, settings.seed, n_jobs, options)
     with single_blas_thread():
         if start is None:
@@ -179,11 +192,26 @@ def full(
             m_step = replace(m_step, margins=margins(rows))
         first = m_step.admit(*first)
         if found is not None:
-            run = describe_run(rows, m_step, first, settings, penalty, start is not None)
+            run = describe_run(
+                rows, m_step, first, settings, (penalty, degrees), start is not None
+            )
             settings = replace(settings, journal=found.for_run(run))
         if isinstance(m_step.structure, Sparse) and penalty is None:
             m_step = replace(m_step, structure=choose_penalty(rows, m_step.mean, first, settings))
-        return learn(rows, m_step, first, settings, notes, source, follow_start=start is not None)
+        common = rows, m_step, first, settings, notes
+        if degrees == math.inf:
+            return learn(*common, source, follow_start=start is not None)
+        return learn_tails(*common, degrees, source, follow_start=start is not None)
+
+
+def _check_tails(m_step: MStep) -> None:
+    """Raise where a t distribution cannot be learned."""
+    if m_step.structure.regularised:
+        raise InputError(
+            'errors="t" needs a covariance that is free, diagonal or known, or known correlations, and '
+            f"at least {ROWS_PER_COLUMN} rows for each column; this one is pulled towards something "
+            f"({m_step.structure.name})."
+        )
 
 
 def _too_few_rows(about: Overview) -> bool:
@@ -199,8 +227,12 @@ def m_step_for(
     mean: ArrayLike | None = None,
     shrinkage: float | None = None,
     penalty: float | None = None,
+    **others: Any,
 ) -> tuple[MStep, list[Note]]:
-    """Read what was said about the parameters, in the units of the table."""
+    """Read what was said about the parameters, in the units of the table.
+
+    ``others`` are options of a fit that say nothing about mean and covariance.
+    """
     n, d = about.shape
     notes = []
     structure = choose_structure(about, covariance, correlation, shrinkage, penalty)

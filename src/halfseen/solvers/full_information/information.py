@@ -11,6 +11,7 @@ taken, and the difference of the two, in some of the rows, says how well it is k
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -47,6 +48,9 @@ Floats = NDArray[np.float64]
 
 # Parameters for which the whole matrix is computed; beyond, parameters of each pair of columns alone.
 MOST_PARAMETERS = 1000
+# And where it is found from differences of scores, which ask every row twice for each; by so many
+# standard errors of complete rows.
+MOST_DIFFERENCES, DIFFERENCE = 300, 0.1
 # Products of scores in all, draws in all, and rows at least: what decides how many rows are looked at.
 MOST_PRODUCTS, MOST_DRAWS, FEWEST_ROWS = 4e10, 2**23, 4096
 # Points for each row that is sampled, twice: between these, as many as make errors of shares so small.
@@ -165,10 +169,12 @@ class Parts(NamedTuple):
         return Parts(*(factor * part for part in self))
 
 
-def can_inform(m_step: MStep, d: int) -> bool:
+def can_inform(m_step: MStep, d: int, degrees: float = math.inf) -> bool:
     """Whether the whole information is looked at: that of all entries, or of a mean alone."""
     if m_step.structure.regularised or m_step.count(d) == 0:
         return False
+    if not math.isinf(degrees):
+        return m_step.count(d) <= MOST_DIFFERENCES
     if m_step.structure.count(d) == 0:
         return d <= MOST_PARAMETERS
     return d + d * (d + 1) // 2 <= MOST_PARAMETERS
@@ -195,6 +201,8 @@ def information(rows: Rows, chart: Chart, seed: int) -> Information:
     chart : Chart
     seed : int
     """
+    if not math.isinf(rows.degrees):
+        return _by_differences(rows, chart)
     n, d = rows.overview.shape
     basis = None if chart.whitened else chart.basis
     mean_only = basis is not None and not basis[d:].any()
@@ -227,6 +235,32 @@ def information(rows: Rows, chart: Chart, seed: int) -> Information:
     finer = task._replace(sampling=task.sampling._replace(points=points, replicate=1))
     again = _sum(rows.map(_taken_along, items, finer, into @ doubtful))
     return _refined(first, found, doubtful, scale * again)
+
+
+def _by_differences(rows: Rows, chart: Chart) -> Information:
+    """Find the information from how scores fall, where rows are of a t distribution.
+
+    Points of sampled rows stay the same, so that scores are smooth. What is lost because cells are
+    confined is not told from what is missing.
+    """
+    place = chart.mean, chart.covariance
+    order = Parameters.of(*place) if rows.overview.sampled else None
+    # Nodes of w are as good as points, and there are four or more.
+    wanted = chart.complete.shape[0] / (4.0 * chart.rows * SHARE_ERROR**2)
+    points = int(np.clip(wanted, FEWEST_POINTS, MOST_POINTS))
+    sampling = Sampling(points, 0, 0, Purpose.INFORMATION, order)
+    complete = np.diag(chart.complete) if chart.complete.ndim == 1 else chart.complete
+    fall = np.empty_like(complete)
+    for k, step in enumerate(np.diag(DIFFERENCE / np.sqrt(np.diag(complete)))):
+        ends = [
+            chart.score(rows.expect(*there, sampling)[0], *there)
+            for there in (chart.moved(-step), chart.moved(step))
+        ]
+        fall[k] = (ends[0] - ends[1]) / (2.0 * step[k])
+    root = np.asarray(np.linalg.cholesky(complete))
+    missing, vectors = np.linalg.eigh(_between(root, complete - 0.5 * (fall + fall.T)))
+    directions = np.linalg.solve(root.T, vectors)
+    return Information(chart, directions, missing, np.zeros(missing.size), missing)
 
 
 def _chosen_rows(rows: Rows, size: int, seed: int) -> NDArray[np.intp]:

@@ -53,7 +53,8 @@ _CALLED = {
     "names": "a table with other columns",
     "table": "another table, or another rule",
     "seed": "another random_state",
-    "parameters": "other options (covariance, correlation, mean, shrinkage, penalty or start)",
+    "parameters": "other options (covariance, correlation, mean, shrinkage, penalty, errors, degrees_of_freedom or "
+    "start)",
     "accuracy": "another accuracy",
     "most_steps": "another most_steps",
     "standard_errors": "another standard_errors",
@@ -74,14 +75,17 @@ def describe_run(
     m_step: MStep,
     start: tuple[Floats, Floats],
     settings: Settings,
-    penalty: float | None,
+    options: tuple[float | None, ...],
     follow_start: bool,
 ) -> Run:
-    """Return a run, and what it depends on: a checkpoint of another run is of no use to it."""
+    """Return a run, and what it depends on: a checkpoint of another run is of no use to it.
+
+    ``options`` are a penalty and degrees of freedom, None where they are to be found.
+    """
     from halfseen import __version__
 
     structure = m_step.structure
-    parts: list[Any] = [structure.name, penalty, follow_start, m_step.mean, *start]
+    parts: list[Any] = [structure.name, *options, follow_start, m_step.mean, *start]
     parts += [getattr(structure, field.name) for field in fields(structure)]  # type: ignore[arg-type]
     digest = hashlib.sha256()
     for part in parts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -238,7 +239,7 @@ def _count(m_step: MStep, precision: Floats | None, d: int) -> int:
 def _information(rows: Rows, m_step: MStep, found: Climb, settings: Settings) -> Information | None:
     """Return the information at the estimate; None where it is not wanted, or cannot be had."""
     about = rows.overview
-    if not settings.standard_errors or not can_inform(m_step, about.shape[1]):
+    if not settings.standard_errors or not can_inform(m_step, about.shape[1], rows.degrees):
         return None
     if singular(found.covariance) and about.hidden.any():
         return None
@@ -260,6 +261,9 @@ def _standard_errors(
         return None
     if singular(found.covariance) and about.hidden.any():
         # The likelihood has no top there, only an edge.
+        return None
+    if known is None and not math.isinf(rows.degrees):
+        # Pairs of columns are those of a Gaussian.
         return None
     d = about.shape[1]
     gaussian = Gaussian(*about.to_units(found.mean, found.covariance))

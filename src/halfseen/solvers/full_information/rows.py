@@ -6,12 +6,14 @@ ask the same questions and add in the same order: the same pieces give the same 
 
 from __future__ import annotations
 
+import copy
 import hashlib
+import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,14 +58,25 @@ class Rows(ABC):
     Attributes
     ----------
     overview : Overview
+    degrees : float
+        Degrees of freedom of their t distribution; infinite for a Gaussian.
     """
+
+    degrees = math.inf
 
     def __init__(self, overview: Overview) -> None:
         self.overview = overview
 
+    def with_degrees(self, degrees: float) -> Self:
+        """Return the same rows of a t distribution with so many degrees of freedom."""
+        out = copy.copy(self)
+        out.degrees = degrees
+        return out
+
     def expect(self, mean: Floats, covariance: Floats, sampling: Sampling) -> tuple[Moments, float]:
         """Return expected moments of complete rows, and the log-likelihood of what is seen."""
-        sums = self._expect(Parameters.of(mean, covariance), sampling)
+        at = Parameters.of(mean, covariance, self.degrees)
+        sums = self._expect(at, sampling)
         return sums.moments(mean, self.overview.shape[0]), sums.value
 
     def sample(self, count: int, seed: int) -> Rows:
@@ -75,7 +88,7 @@ class Rows(ABC):
         Y, holes = self.take(np.sort(rng.choice(n, count, replace=False)))
         about = self.overview
         problem = Problem(Y, holes, about.centre, about.scale, about.names, about.missingness, None)
-        return HeldRows(problem)
+        return HeldRows(problem).with_degrees(self.degrees)
 
     @abstractmethod
     def _expect(self, at: Parameters, sampling: Sampling) -> Sums: ...

@@ -27,6 +27,7 @@ from halfseen.solvers.full_information.full import full, m_step_for
 from halfseen.solvers.full_information.learn import Settings, learn
 from halfseen.solvers.full_information.problem import Problem, read_problem
 from halfseen.solvers.full_information.rows import HeldRows
+from halfseen.solvers.full_information.tails import learn_tails
 from halfseen.solvers.inference.intervals import Limits
 
 if TYPE_CHECKING:
@@ -199,7 +200,13 @@ def refits(
         settings = Settings(ACCURACY, STEPS, standard_errors, drawn, False, source.n_jobs)
         with single_blas_thread():
             drawn_rows = HeldRows(problem.take(rows), source.n_jobs)
-            found = learn(drawn_rows, m_step, start, settings, [], follow_start=True)
+            if np.isinf(fit.degrees):
+                found = learn(drawn_rows, m_step, start, settings, [], follow_start=True)
+            else:
+                degrees = options["degrees_of_freedom"]
+                found = learn_tails(
+                    drawn_rows, m_step, start, settings, [], degrees, follow_start=True
+                )
         # Outside: whoever asked goes on with the threads it had.
         yield found
 
@@ -245,6 +252,7 @@ def simulated_tables(
     rule = source.missingness.for_columns(fit.names)
     for k in range(count):
         drawn = int(keyed_generator(seed, Purpose.BOOTSTRAP, k).integers(2**63))
-        X = simulate(fit.gaussian, rule, fit.rows, drawn)
+        degrees = None if np.isinf(fit.degrees) else fit.degrees
+        X = simulate(fit.gaussian, rule, fit.rows, drawn, degrees_of_freedom=degrees)
         X[blank] = np.nan
         yield drawn, Table(X, fit.names), blank if blank.any() else None

@@ -35,6 +35,7 @@ from halfseen.solvers.full_information.feasible import check_feasible
 from halfseen.solvers.full_information.problem import Problem, read_problem
 from halfseen.solvers.inference.bootstrap import refits
 from halfseen.solvers.inference.piecewise import PieceMeans, agree, special_columns
+from halfseen.solvers.result import name_some
 from halfseen.solvers.scales import apply
 
 if TYPE_CHECKING:
@@ -144,8 +145,15 @@ def impute(
     seed = 0 if fit.source is None else fit.source.seed
     hidden = problem.hidden
     special = special_columns(problem, fit.transforms)
+    if special and not np.isinf(fit.degrees):
+        names = name_some([fit.names[j] for j in special])
+        raise InputError(
+            f"hidden cells of column {names} are on a curved scale, or in sets of several pieces; under "
+            't errors they have no mean in original units that can be relied on. Use '
+            "fit.draw_imputations()."
+        )
     with single_blas_thread():
-        at = Parameters.of(*problem.from_units(fit.gaussian.mean, fit.gaussian.covariance))
+        at = _at(problem, fit, fit.gaussian)
         total, means = _average(problem, at, seed, n_jobs, special)
     filled = back_to_units(_to_units(problem, np.where(hidden, total, problem.Y)), fit.transforms)
     for start, found in means:
@@ -153,6 +161,11 @@ def impute(
     filled = np.where(hidden, filled, seen_values(fit, X))
     _check_finite(filled, fit)
     return _like(fit, X, filled)
+
+
+def _at(problem: Problem, fit: Fit, g: Gaussian) -> Parameters:
+    """Return parameters as the kernels want them, with the tails of a fit."""
+    return Parameters.of(*problem.from_units(g.mean, g.covariance), fit.degrees)
 
 
 def _check_finite(filled: Floats, fit: Fit) -> None:
@@ -242,7 +255,7 @@ def draw_imputations(
     seen = seen_values(fit, X)
     with single_blas_thread():
         for k, parameters in enumerate(parameter_draws(fit, m, seed)):
-            at = Parameters.of(*problem.from_units(parameters.mean, parameters.covariance))
+            at = _at(problem, fit, parameters)
             table = draw_table(problem, at, seed, 1 + k, n_jobs)
             drawn = back_to_units(_to_units(problem, table), fit.transforms)
             out[k] = np.where(hidden, drawn, seen)
@@ -298,7 +311,8 @@ def simulate_like(fit: Fit, n: int, missingness: Any, random_state: RandomState)
     rule = rule.for_columns(fit.names)
     transforms = fit.transforms or (Identity(),) * len(fit.names)
     X, Z = simulate(
-        fit.gaussian, rule.transformed(transforms, fit.names), n, random_state, return_complete=True
-    )
+        fit.gaussian, rule.transformed(transforms, fit.names), n, random_state, return_complete=True,
+        degrees_of_freedom=None if np.isinf(fit.degrees) else fit.degrees,
+    )  # fmt: skip
     values = np.where(np.isnan(X), np.nan, back_to_units(Z, transforms))
     return frame_of(values, fit.names, fit.frame)

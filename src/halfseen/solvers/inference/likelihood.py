@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,6 +46,7 @@ def row_log_likelihoods(
     covariance: Floats,
     seed: int = 0,
     n_jobs: int | None = None,
+    degrees: float = math.inf,
 ) -> tuple[Floats, Floats]:
     """Log-likelihood of what is seen of each row, and the variance of its estimate.
 
@@ -55,7 +57,7 @@ def row_log_likelihoods(
     count = int(np.clip(MOST_DRAWS // (SHIFTS * max(1, sampled)), FEWEST_POINTS, MOST_POINTS))
     layout = lay_out(holes)
     with single_blas_thread():
-        at = Parameters.of(mean, covariance)
+        at = Parameters.of(mean, covariance, degrees)
 
     def work(place: tuple[int, Block]) -> Floats:
         shift, block = place
@@ -90,7 +92,8 @@ def log_likelihood(
     covariance: Floats,
     seed: int = 0,
     n_jobs: int | None = None,
+    degrees: float = math.inf,
 ) -> LogLikelihood:
     """Sum of the rows' log-likelihoods, with its Monte-Carlo standard error."""
-    values, variance = row_log_likelihoods(Y, holes, mean, covariance, seed, n_jobs)
+    values, variance = row_log_likelihoods(Y, holes, mean, covariance, seed, n_jobs, degrees)
     return LogLikelihood(float(values.sum()), float(np.sqrt(variance.sum())))

@@ -258,7 +258,8 @@ class Surface:
             points = int(np.clip(MOST_DRAWS // max(sampled, 1), *POINTS))
             order = Parameters.of(*at) if sampled else None
             sampling = Sampling(points, 0, 0, Purpose.LIKELIHOOD, order)
-        return cls(HeldRows(problem, fit.source.n_jobs), coordinates, inverse, sampling)
+        rows = HeldRows(problem, fit.source.n_jobs).with_degrees(fit.degrees)
+        return cls(rows, coordinates, inverse, sampling)
 
     @property
     def top(self) -> tuple[Floats, float]:
@@ -460,6 +461,8 @@ def profile_refusal(fit: Fit) -> str | None:
         return "every parameter is known"
     if fit.uncertainty.parameters is None:
         return f"with {len(fit.names)} columns only pairs of columns are looked at"
+    if fit.tails is not None and fit.tails.learned and not np.isinf(fit.degrees):
+        return "its degrees of freedom were learned, and would have to move with everything else"
     return None
 
 

@@ -137,6 +137,7 @@ def likelihood_ratio_test(
             problem.Y,
             problem.holes,
             *problem.from_units(fit.gaussian.mean, fit.gaussian.covariance),
+            degrees=fit.degrees,
         )
         values.append(found[0])
         variance.append(found[1])

@@ -55,6 +55,11 @@ def robust_errors(fit: Fit, clusters: Any = None) -> StandardErrors:
         )
     if fit.parameters == 0:
         raise InputError("every parameter is known, so there are no standard errors to find.")
+    if not np.isinf(fit.degrees):
+        raise InputError(
+            'robust standard errors are for Gaussian fits; one with errors="t" has heavy tails in its '
+            "model. For rows that belong together, use the Gaussian fit."
+        )
     if errors.parameters is None:
         raise InputError(
             f"with {len(fit.names)} columns only pairs of columns are looked at; for errors that do "
