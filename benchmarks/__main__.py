@@ -17,6 +17,7 @@ from benchmarks import (  # noqa: F401 - importing registers their tasks
     hard,
     hard_intervals,
     hard_visits,
+    heavy_tails,
     linear_threshold,
     out_of_core,
     pairwise_limit,

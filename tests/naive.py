@@ -388,6 +388,35 @@ def observed_log_likelihood(X, cells, mean, covariance):
     return total
 
 
+def t_log_likelihood(x, cells, mean, covariance, degrees):
+    """Log-likelihood of one row of a t distribution: rows N(μ, Σ/w), integrated over w ~ χ²(ν)/ν.
+
+    ``cells(row, column)`` says where a hidden cell can be; at most two of them.
+    """
+    law = stats.gamma(0.5 * degrees, scale=2.0 / degrees)
+
+    def integrand(u):
+        w = math.exp(u)
+        try:
+            inner = observed_log_likelihood(x[None], cells, mean, np.asarray(covariance) / w)
+        except ValueError:
+            # The logarithm of a mass that is too small for a float.
+            return 0.0
+        return math.exp(inner + law.logpdf(w) + u)
+
+    # A smooth bell in log w: panels as wide as it is, down to where w has a chance of 1e-18.
+    node, weight = np.polynomial.legendre.leggauss(9)
+    edges = np.linspace(-84.0 / degrees, 3.5, 21)
+    half = 0.5 * np.diff(edges)
+    return math.log(
+        sum(
+            size * k * integrand(middle + size * z)
+            for middle, size in zip(edges[:-1] + half, half, strict=True)
+            for z, k in zip(node, weight, strict=True)
+        )
+    )
+
+
 def maximum_likelihood(log_likelihood, start, steps):
     """Highest point of a function of few parameters, and its inverse numerical Hessian there.
 

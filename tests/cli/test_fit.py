@@ -215,3 +215,22 @@ def test_clipped_sensors_and_columns_that_only_look_like_flags(halfseen, tmp_pat
     assert "needs the limits" in bare.stderr
     (tmp_path / "data.csv").write_text(f"temp,temp_upper\n{lines}\n")
     assert halfseen("fit", "data.csv", "--no-companions", "--json").exit_code == 0
+
+
+def test_heavy_tails(halfseen, tmp_path):
+    X = np.random.default_rng(0).standard_t(3.0, size=(120, 1)).round(4)
+    lines = "\n".join("" if x < -0.5 else str(x) for (x,) in X)
+    (tmp_path / "t.csv").write_text(
+        "lead\n" + "\n".join(f'"{x}"' for x in lines.split("\n")) + "\n"
+    )
+    words = "fit", "t.csv", "--seen", "lead: >=-0.5", "--errors", "t"
+    told = json.loads(halfseen(*words, "--json").stdout)
+    assert told["tails"]["learned"]
+    assert told["tails"]["lower"] < 3.0
+    given = halfseen(*words, "--degrees-of-freedom", 3)
+    assert "3 degrees of freedom, as given" in " ".join(given.stdout.split())
+    wrong = halfseen(*words, "--degrees-of-freedom", 0.5)
+    assert wrong.exit_code == 2
+    assert "--degrees-of-freedom must be a number, at least 1" in " ".join(wrong.stderr.split())
+    alone = halfseen(*words[:4], "--degrees-of-freedom", 3)
+    assert "--degrees-of-freedom is for --errors t" in " ".join(alone.stderr.split())

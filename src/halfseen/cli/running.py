@@ -119,6 +119,8 @@ _OPTIONS = (
     (r"\bmissing_at_random=", "--blank "),
     (r"\btransforms=", "--transform "),
     (r"\bcovariance=", "--covariance "),
+    (r'\berrors="t"', "--errors t"),
+    (r"\bdegrees_of_freedom(=| (?=must))", "--degrees-of-freedom "),
     (r"\bresume=True", "--resume"),
     (r"\bmemory = '", "--memory '"),
     (r"\b(memory|scratch|checkpoint)=", r"--\1 "),

@@ -12,7 +12,7 @@ from halfseen.solvers.initialize import initialize
 from halfseen.solvers.missing_descent import missing_descent
 from halfseen.solvers.pairwise import pairwise
 from halfseen.solvers.project_to_domain import project_to_domain
-from halfseen.solvers.result import Fit, Note, Status
+from halfseen.solvers.result import Fit, Note, Status, Tails
 from halfseen.solvers.sample_gradient import sample_gradient
 from halfseen.solvers.truncated_sgd import truncated_sgd
 from halfseen.solvers.truncation import truncation
@@ -29,6 +29,7 @@ __all__ = [
     "RatioTest",
     "StandardErrors",
     "Status",
+    "Tails",
     "fit",
     "full",
     "initialize",

@@ -123,8 +123,8 @@ class Tails:
     standard_error : float
         Of ν; 0 where it was given, infinite where ν is.
     lower, upper : float
-        A 95 % interval, from the standard error of 1/ν: its upper end is infinite where a Gaussian cannot
-        be excluded. Both are ν where it was given.
+        A 95 % interval, from the standard error of 1/ν: its upper end is infinite where a Gaussian
+        cannot be excluded. Both are ν where it was given.
     p_value : float
         Of a test of the Gaussian against heavier tails, by the likelihood ratio: half of chi-square's,
         as the Gaussian lies on the edge. 1 where ν was given.

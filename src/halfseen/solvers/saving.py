@@ -173,7 +173,8 @@ def _read_tails(find: _Finder) -> Tails:
     numbers = find.within("tails", (len(fields(Tails)),))
     if numbers[0] < 1.0 or numbers[4] > 1.0 or numbers[5] not in (0.0, 1.0):
         raise InputError("what is said of the tails cannot be.")
-    return Tails(*numbers[:5].tolist(), learned=bool(numbers[5]))
+    degrees, error, lower, upper, p_value, learned = numbers.tolist()
+    return Tails(degrees, error, lower, upper, p_value, bool(learned))
 
 
 class _Store:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -270,7 +271,7 @@ def conjugate_pairs(
 
 
 def score_of(
-    moments: Moments, mean: Floats, covariance: Floats, P: Floats, rows: int
+    moments: Moments, mean: Floats, covariance: Floats, P: NDArray[np.floating[Any]], rows: int
 ) -> tuple[Floats, Floats]:
     """Return the derivatives of the log-likelihood in mean and covariance, with P = Σ⁻¹.
 

@@ -165,7 +165,7 @@ def full(
         rows = HeldRows(read_problem(X, missingness, missing_at_random, n_jobs), n_jobs)
     rows.check()
     about = rows.overview
-    options = {
+    options: dict[str, Any] = {
         "covariance": covariance, "correlation": correlation, "mean": mean,
         "shrinkage": shrinkage, "penalty": penalty,
     }  # fmt: skip
@@ -192,9 +192,7 @@ def full(
             m_step = replace(m_step, margins=margins(rows))
         first = m_step.admit(*first)
         if found is not None:
-            run = describe_run(
-                rows, m_step, first, settings, (penalty, degrees), start is not None
-            )
+            run = describe_run(rows, m_step, first, settings, (penalty, degrees), start is not None)
             settings = replace(settings, journal=found.for_run(run))
         if isinstance(m_step.structure, Sparse) and penalty is None:
             m_step = replace(m_step, structure=choose_penalty(rows, m_step.mean, first, settings))

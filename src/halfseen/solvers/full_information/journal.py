@@ -53,8 +53,8 @@ _CALLED = {
     "names": "a table with other columns",
     "table": "another table, or another rule",
     "seed": "another random_state",
-    "parameters": "other options (covariance, correlation, mean, shrinkage, penalty, errors, degrees_of_freedom or "
-    "start)",
+    "parameters": "other options (covariance, correlation, mean, shrinkage, penalty, errors, "
+    "degrees_of_freedom or start)",
     "accuracy": "another accuracy",
     "most_steps": "another most_steps",
     "standard_errors": "another standard_errors",

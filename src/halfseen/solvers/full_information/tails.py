@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc, ndtri
@@ -70,7 +69,7 @@ def learn_tails(
     source: Source | None = None,
     follow_start: bool = False,
 ) -> Fit:
-    """Learn location and scatter of a t distribution, and its degrees of freedom where None are given."""
+    """Learn location and scatter of a t distribution, and ν where ``degrees`` is None."""
     common = settings, notes, source
     if degrees is not None:
         found = learn(rows.with_degrees(degrees), m_step, start, *common, follow_start)
@@ -216,8 +215,11 @@ def _uncertain(
     reach = float(ndtri(0.5 + 0.5 * LEVEL)) * error
     lower, upper = 1.0 / min(kappa + reach, 1.0 / FEWEST), kappa - reach
     tails = Tails(
-        1.0 / kappa, error / kappa**2, lower, 1.0 / upper if upper > 0.0 else math.inf, p_value, True
+        1.0 / kappa,
+        error / kappa**2,
+        lower,
+        1.0 / upper if upper > 0.0 else math.inf,
+        p_value,
+        True,
     )
     return tails, errors
-
-

@@ -149,7 +149,7 @@ def impute(
         names = name_some([fit.names[j] for j in special])
         raise InputError(
             f"hidden cells of column {names} are on a curved scale, or in sets of several pieces; under "
-            't errors they have no mean in original units that can be relied on. Use '
+            "t errors they have no mean in original units that can be relied on. Use "
             "fit.draw_imputations()."
         )
     with single_blas_thread():

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import ndtri, stdtrit
 
 from halfseen.checks import is_iterable, share
 from halfseen.data.transforms import Identity, Log, Transform
@@ -107,9 +107,11 @@ def original_scale(
     if not wanted:
         raise InputError("probabilities must name at least one quantile, such as 0.5; got none.")
     finder = interval_finder(fit, level, kind)
-    z = ndtri(np.array(wanted))
+    heavy = not np.isinf(fit.degrees)
+    quantile = partial(stdtrit, fit.degrees) if heavy else ndtri
+    z = np.asarray(quantile(np.array(wanted)), dtype=np.float64)
     transforms = fit.transforms or (Identity(),) * len(fit.names)
-    items = [_items(transform, z) for transform in transforms]
+    items = [_items(transform, z, heavy) for transform in transforms]
     V = _joint_variances(fit)
     value, low, high = np.moveaxis(
         np.array([_column(fit, j, items[j], V[j], finder) for j in range(len(items))]), 2, 0
@@ -123,11 +125,17 @@ def original_scale(
     )  # fmt: skip
 
 
-def _items(transform: Transform, z: Floats) -> list[_Item]:
-    """Return the median, the mean and the quantiles of a column."""
+def _items(transform: Transform, z: Floats, heavy: bool) -> list[_Item]:
+    """Return the median, the mean and the quantiles of a column.
+
+    With ``heavy`` tails there is no mean on curved scales: that of the exponential of a t distribution
+    is infinite.
+    """
     median = _Item(None, transform.inverse)
     if isinstance(transform, Identity):
         mean = median
+    elif heavy:
+        mean = _Item(lambda mu, sigma: math.nan, np.asarray)
     elif transform.least == 0.0:
         # Of something positive: on the log scale.
         mean = _Item(lambda mu, sigma: _log(_mean(transform, mu, sigma)), np.exp)
