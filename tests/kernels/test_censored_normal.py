@@ -128,7 +128,7 @@ def test_the_gradient_is_that_of_the_log_likelihood():
     sets = [([(-math.inf, -0.5), (1.0, 2.0)], 12), ([(0.0, 0.7)], 5), ([(9.0, 9.5)], 2)]
     packed = pack(x, sets)
     g, H = np.empty(2), np.empty((2, 2))
-    kernel._gradient_and_curvature(0.8, 0.3, *packed, g, H)
+    kernel.gradient_and_curvature(0.8, 0.3, *packed, g, H)
 
     def value(p):
         return kernel.log_likelihood(p[0], p[1], *packed)

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from halfseen.data.transforms import BoxCox, Transform, YeoJohnson
 from halfseen.errors import InputError
-from halfseen.kernels.censored_normal import fit_censored_normal
+from halfseen.kernels.censored_normal import fit_censored_normal, gradient_and_curvature
 from halfseen.missingness.holes import Holes
 
 Floats = NDArray[np.float64]
@@ -103,16 +103,41 @@ class ColumnCells:
         centre, scale = float(x.mean()), float(x.std())
         if not scale > 0.0:
             return NormalFit(centre, scale, -math.inf, False)
-        z = (x - centre) / scale
-        low = (transform.end(self.lower) - centre) / scale
-        high = (transform.end(self.upper) - centre) / scale
-        sums = np.array([z.size, z.sum(), (z * z).sum()])
+        sums, low, high = self._standardised(transform, x, centre, scale)
         mu, sigma, value, settled = fit_censored_normal(
             sums, self.start, low, high, self.count, 0.0, 1.0
         )
         # Densities of x, not of z: the scale and the derivative of the transform.
-        jacobian = float(transform.log_derivative(self.values).sum()) - z.size * math.log(scale)
+        jacobian = float(transform.log_derivative(self.values).sum()) - x.size * math.log(scale)
         return NormalFit(centre + scale * mu, scale * sigma, value + jacobian, bool(settled))
+
+    def variances(self, transform: Transform, found: NormalFit) -> Floats:
+        """Return the variances of (mean, log deviation) of a fit; zeros where it has none."""
+        x = transform.forward(self.values)
+        centre, scale = float(x.mean()), float(x.std())
+        theta = scale / found.standard_deviation
+        delta = (found.mean - centre) / found.standard_deviation
+        g, H = np.empty(2), np.empty((2, 2))
+        packed = self._standardised(transform, x, centre, scale)
+        curved = gradient_and_curvature(
+            theta, delta, packed[0], self.start, *packed[1:], self.count, g, H
+        )
+        if not curved:
+            return np.zeros((2, 2))
+        # (μ, log σ) = (δ/θ, −log θ), in units of the column's spread
+        slope = np.array([[-delta / theta**2, 1.0 / theta], [-1.0 / theta, 0.0]])
+        slope[0] *= scale
+        V = slope @ np.linalg.inv(-H) @ slope.T
+        return np.asarray(0.5 * (V + V.T))
+
+    def _standardised(
+        self, transform: Transform, x: Floats, centre: float, scale: float
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return number, sum and sum of squares of the values, and the ends, in units of the spread."""
+        z = (x - centre) / scale
+        low = (transform.end(self.lower) - centre) / scale
+        high = (transform.end(self.upper) - centre) / scale
+        return np.array([z.size, z.sum(), (z * z).sum()]), low, high
 
 
 def learn_power(cells: ColumnCells, kind: BoxCox) -> BoxCox:
@@ -176,14 +201,14 @@ def fit_power(lower: ArrayLike, upper: ArrayLike, kind: str) -> BoxCox:
 
 def learn_powers(
     transforms: Sequence[Transform], values: Floats, holes: Holes, names: Sequence[str]
-) -> tuple[Transform, ...]:
-    """Learn the powers that were not given, each from its own column."""
-    out = list(transforms)
+) -> tuple[tuple[Transform, ...], dict[int, ColumnCells]]:
+    """Learn the powers that were not given, each from its own column, which comes with it."""
+    out, learned = list(transforms), {}
     for j, transform in enumerate(transforms):
         if isinstance(transform, BoxCox) and transform.power is None:
-            cells = ColumnCells.from_holes(values[:, j], holes, j)
+            learned[j] = ColumnCells.from_holes(values[:, j], holes, j)
             try:
-                out[j] = learn_power(cells, transform)
+                out[j] = learn_power(learned[j], transform)
             except InputError as error:
                 raise InputError(f"column {names[j]}: {error}") from error
-    return tuple(out)
+    return tuple(out), learned

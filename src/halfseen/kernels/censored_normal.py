@@ -108,7 +108,7 @@ def _set_terms(theta, delta, lower, upper, first, last, terms, E, piece):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _gradient_and_curvature(theta, delta, sums, start, lower, upper, count, g, H):
+def gradient_and_curvature(theta, delta, sums, start, lower, upper, count, g, H):
     """Fill the gradient in (θ, δ) and the Hessian of the log-likelihood (Louis' identity).
 
     Returns whether the log-likelihood is concave here, and not as good as flat.
@@ -168,7 +168,7 @@ def fit_censored_normal(sums, start, lower, upper, count, mu, sigma):
     g, H = np.empty(2), np.empty((2, 2))
     settled = curved = False
     for _ in range(MOST_STEPS):
-        curved = _gradient_and_curvature(theta, delta, sums, start, lower, upper, count, g, H)
+        curved = gradient_and_curvature(theta, delta, sums, start, lower, upper, count, g, H)
         determinant = H[0, 0] * H[1, 1] - H[0, 1] * H[0, 1]
         step_theta = -(H[1, 1] * g[0] - H[0, 1] * g[1]) / determinant
         step_delta = -(H[0, 0] * g[1] - H[0, 1] * g[0]) / determinant

@@ -1,5 +1,6 @@
 """One file per algorithm, and one door to them all."""
 
+from halfseen.data.learned_power import LearnedPower
 from halfseen.solvers.fit import METHODS, fit
 from halfseen.solvers.full_information import full
 from halfseen.solvers.inference.bootstrap import Bootstrap
@@ -23,6 +24,7 @@ __all__ = [
     "Bootstrap",
     "Fit",
     "Intervals",
+    "LearnedPower",
     "Note",
     "Pooled",
     "Profile",

@@ -20,7 +20,6 @@ from halfseen.data.names import check_names, with_names
 from halfseen.data.parquet_blocks import is_parquet
 from halfseen.data.row_blocks import RowBlocks, is_mapped
 from halfseen.data.table import Table, read_table
-from halfseen.data.transforms import BoxCox, read_transforms
 from halfseen.errors import (
     ApproximationWarning,
     AssumptionWarning,
@@ -41,7 +40,7 @@ from halfseen.solvers.missing_descent import missing_descent
 from halfseen.solvers.pairwise import pairwise
 from halfseen.solvers.prepare import warn
 from halfseen.solvers.result import Fit, Source, Status, name_some
-from halfseen.solvers.scales import to_model_scale
+from halfseen.solvers.scales import power_notes, to_model_scale
 from halfseen.solvers.truncated_sgd import truncated_sgd
 from halfseen.solvers.truncation import truncation
 from halfseen.solvers.truncation_psgd import truncation_psgd
@@ -369,27 +368,27 @@ def _fit_table(
     options: dict[str, Any],
 ) -> Fit:
     """Fit the rows of a table, on the scale of the model."""
-    scales = None
+    scales = powers = None
     if transforms is None:
         result = solver(table, rule, **options)
     else:
         n_jobs = options.get("n_jobs")
         at_random = options.get("missing_at_random")
-        modelled, modelled_rule, scales = to_model_scale(table, rule, at_random, transforms, n_jobs)
+        modelled, modelled_rule, scales, powers = to_model_scale(
+            table, rule, at_random, transforms, n_jobs
+        )
         with warnings.catch_warnings():
             if not isinstance(rule, Truncation):
                 # How the table was read was said just now, in its own units.
                 warnings.simplefilter("ignore", AssumptionWarning)
             result = solver(modelled, modelled_rule, **options)
-        learned = sum(
-            isinstance(t, BoxCox) and t.power is None
-            for t in read_transforms(transforms, table.names)
-        )
+        learned = sum(one is not None for one in powers or ())
         if result.parameters is not None:
             result = dataclasses.replace(result, parameters=result.parameters + learned)
         table, rule = modelled, modelled_rule
     source = result.source or Source(table, rule, None, 0, options.get("n_jobs"), {})
-    return dataclasses.replace(result, source=source, transforms=scales)
+    notes = (*result.notes, *power_notes(powers or (), table.names))
+    return dataclasses.replace(result, source=source, transforms=scales, powers=powers, notes=notes)
 
 
 def _choose(method: str, missingness: Missingness | None, X: Any) -> Callable[..., Fit]:

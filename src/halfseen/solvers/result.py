@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from halfseen.checks import share
 from halfseen.data.frames import labelled
+from halfseen.data.learned_power import LearnedPower
 from halfseen.data.transforms import Transform, log_derivatives
 from halfseen.errors import InputError
 from halfseen.gaussian import Gaussian
@@ -248,6 +249,9 @@ class Fit:
     transforms : tuple of Transform or None
         The scale of each column, where columns were transformed. Mean, covariance and standard errors
         are on these scales; imputations, quantiles and likelihoods are in original units.
+    powers : tuple of LearnedPower or None
+        For each column whose power was learned: ``power``, ``standard_error`` and ``interval(level)``.
+        None for others, and where no power was learned.
     frame : str or None
         The library of data frames that the table came from. With "pandas", vectors are labelled
         Series and matrices DataFrames.
@@ -287,6 +291,7 @@ class Fit:
     transforms: tuple[Transform, ...] | None = None
     frame: str | None = None
     tails: Tails | None = None
+    powers: tuple[LearnedPower | None, ...] | None = None
 
     @property
     def status(self) -> Status:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.data.interval_data import IntervalData, scan_of
-from halfseen.data.power import learn_powers
+from halfseen.data.learned_power import LearnedPower, follow_power
+from halfseen.data.power import LARGEST_POWER, LEAST_POWER, learn_powers
 from halfseen.data.table import Table
 from halfseen.data.transforms import (
     BoxCox,
@@ -23,8 +24,21 @@ from halfseen.missingness.base import ColumnwiseMissingness, Missingness
 from halfseen.missingness.combined import Combined
 from halfseen.missingness.truncation import Truncation
 from halfseen.solvers.full_information.problem import Problem, read_problem, sharpened
+from halfseen.solvers.result import Note, Status, name_some
 
 Floats = NDArray[np.float64]
+
+
+class OnModelScale(NamedTuple):
+    """A table and its rule on the scale of the model.
+
+    ``powers`` are those that were learned, for each column; None where none was.
+    """
+
+    table: Table | IntervalData
+    rule: Missingness | None
+    transforms: tuple[Transform, ...]
+    powers: tuple[LearnedPower | None, ...] | None
 
 
 def to_model_scale(
@@ -33,12 +47,12 @@ def to_model_scale(
     missing_at_random: Any,
     given: Any,
     n_jobs: int | None = None,
-) -> tuple[Table | IntervalData, Missingness | None, tuple[Transform, ...]]:
+) -> OnModelScale:
     """Transform a table and its rule; powers that were not given are learned.
 
     What is wrong with the table is said here, in its own units.
     """
-    transforms = read_transforms(given, X.names)
+    transforms, powers = read_transforms(given, X.names), None
     if not isinstance(missingness, Truncation):
         problem = read_problem(X, missingness, missing_at_random, n_jobs)
         if any(isinstance(t, BoxCox) and t.power is None for t in transforms):
@@ -48,11 +62,32 @@ def to_model_scale(
             # With the same cells for values as the holes were made of.
             known = sharpened(X, scale) if isinstance(X, IntervalData) else X
             values = np.asarray(known.values, dtype=float)
-            transforms = learn_powers(transforms, values, holes, X.names)
+            transforms, cells = learn_powers(transforms, values, holes, X.names)
+            powers = tuple(
+                follow_power(cells[j], t) if j in cells and isinstance(t, BoxCox) else None
+                for j, t in enumerate(transforms)
+            )
     table, rule = apply(X, missingness, transforms)
     if rule is not None and not isinstance(missingness, Truncation):
         _check_still_explained(problem, table, rule, transforms)
-    return table, rule, transforms
+    return OnModelScale(table, rule, transforms, powers)
+
+
+def power_notes(powers: Sequence[LearnedPower | None], names: Sequence[str]) -> list[Note]:
+    """Say which powers are hardly determined by their columns."""
+    hardly = [
+        name
+        for one, name in zip(powers, names, strict=False)
+        if one is not None and one.hardly_known
+    ]
+    if not hardly:
+        return []
+    text = (
+        f"The power of {name_some(hardly)} is hardly determined: a 95 % interval reaches from "
+        f"{LEAST_POWER:g} to {LARGEST_POWER:g}. Intervals in original units take account of it; a scale "
+        "that is known from elsewhere would make them shorter."
+    )
+    return [Note(Status.WEAKLY_IDENTIFIED, text)]
 
 
 def _check_still_explained(
