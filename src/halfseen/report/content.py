@@ -19,7 +19,7 @@ from halfseen.report.columns import (
     substituted,
 )
 from halfseen.report.ticks import ticks_in_units
-from halfseen.report.units import in_units, medians, original_scale
+from halfseen.report.units import in_units, median_interval, medians, original_scale
 from halfseen.solvers.full_information.ascent import NEAR_THE_TOP
 from halfseen.solvers.summary import REGULARISED, monte_carlo_share, shorten, steps_taken
 
@@ -92,6 +92,8 @@ def report_content(
         column["units"] = (
             None if units is None else in_units(units, cells, column, transforms[j], j)
         )
+        if units is not None and transforms[j] is not None:
+            column["original"]["interval"] = median_interval(units, j)
     pairs = _pairs(fit, cells, intervals, columns)
     if cells is not None:
         # A transformed cell is held in its original units too.

@@ -46,13 +46,21 @@ def in_units(
     }
 
 
+def median_interval(found: OriginalScale, j: int) -> list[float | None] | None:
+    """Return the interval of a column's median."""
+    return _ends(found.median_lower[j], found.median_upper[j])
+
+
 def _ends(low: float, high: float) -> list[float | None] | None:
     ends = [number(low), number(high)]
     return None if None in ends else ends
 
 
 def medians(column: dict[str, Any], transform: Any) -> dict[str, Any]:
-    """Medians in original units: means of the modelled scale, transformed back; and the limits."""
+    """Medians in original units: means of the modelled scale, transformed back; and the limits.
+
+    Their interval is for others to say: a power that was learned makes it longer.
+    """
 
     def back(z: float | None) -> float | None:
         if z is None:
@@ -60,16 +68,13 @@ def medians(column: dict[str, Any], transform: Any) -> dict[str, Any]:
         with np.errstate(all="ignore"):
             return number(np.asarray(transform.inverse(np.array([z])), dtype=float)[0])
 
-    interval = column["recovered"]["mean_interval"]
-    ends = None if interval is None else [back(end) for end in interval]
-    known = None if ends is None or None in ends else sorted(ends)  # type: ignore[type-var]
     patched = column["substituted"]
     return {
         "word": "geometric mean" if transform.name.startswith("log") else "median",
         "naive": back(column["naive"]["mean"]),
         "substituted": None if patched is None else back(patched["mean"]),
         "recovered": back(column["recovered"]["mean"]),
-        "interval": known,
+        "interval": None,
         "limits": [back(limit["at"]) for limit in column["limits"]],
         "limit_range": None
         if column["limit_range"] is None

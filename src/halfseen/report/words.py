@@ -12,7 +12,7 @@ import numpy as np
 from halfseen.data.interval_data import IntervalData
 from halfseen.report.rule_words import given_rule, rule_of
 from halfseen.solvers.result import Status, name_some
-from halfseen.solvers.summary import shorten
+from halfseen.solvers.summary import powers_in_words, shorten
 
 if TYPE_CHECKING:
     from halfseen.solvers.result import Fit
@@ -170,6 +170,8 @@ def assumptions(fit: Fit, transformed: bool) -> list[dict[str, Any]]:
     Each has a title, a text, and where there is something to quote a ``code``.
     """
     scale = " after the transformations named above" if transformed else ""
+    if fit.powers is not None:
+        scale += f" (learned: {powers_in_words(fit)}; intervals in original units take account of it)"
     return [
         {
             "title": "The distribution",

@@ -37,6 +37,8 @@ METHODS = {
 REGULARISED = ("shrinkage", "sparse")
 # A gain in log-likelihood below this is not worth its digits.
 SMALLEST_GAIN = 0.001
+# Learned powers that are listed.
+MOST_POWERS = 6
 
 
 def summarise(fit: Fit, most_columns: int = 40, most_correlations: int = 8) -> str:
@@ -62,6 +64,8 @@ def _head(fit: Fit) -> list[str]:
     text += _structure(fit)
     if fit.transforms is not None:
         text += f" Scale of the model: {_scales(fit)}."
+    if fit.powers is not None:
+        text += f" Learned: {powers_in_words(fit)}."
     return textwrap.wrap(text, WIDTH)
 
 
@@ -101,6 +105,17 @@ def _scales(fit: Fit) -> str:
         f"{word} ({', '.join(names[:4])}{', …' if len(names) > 4 else ''})"
         for word, names in by_name.items()
     )
+
+
+def powers_in_words(fit: Fit) -> str:
+    """Powers that were learned, with their intervals."""
+    told = []
+    for name, one in zip(fit.names, fit.powers or (), strict=True):
+        if one is not None:
+            low, high = one.interval(0.95)
+            told.append(f"{shorten(name, 24)} {one.power:.2g} (95 %: {low:.2g} to {high:.2g})")
+    more = f" and {len(told) - MOST_POWERS} more" if len(told) > MOST_POWERS else ""
+    return f"power{'s' if len(told) > 1 else ''} of {', '.join(told[:MOST_POWERS])}{more}"
 
 
 def _columns(fit: Fit, most: int) -> list[str]:
@@ -304,6 +319,7 @@ def as_dict(fit: Fit, level: float = 0.95) -> dict[str, Any]:
         "columns": list(fit.names),
         "hidden": _vector(fit, 1.0 - fit.seen_share),
         "transforms": dict(zip(fit.names, _transform_names(fit), strict=True)),
+        "powers": _powers_record(fit, level),
         "mean": _vector(fit, g.mean),
         "standard_deviation": _vector(fit, g.standard_deviations),
         "covariance": _matrix(fit, g.covariance),
@@ -345,6 +361,19 @@ def _interval_record(fit: Fit, limits: Limits, methods: Methods) -> dict[str, An
     return {end: record(fit, values) for end, values in ends} | {
         "method": sorted(set(methods.ravel().tolist()) - {"known"})
     }
+
+
+def _powers_record(fit: Fit, level: float) -> dict[str, Any] | None:
+    """Return powers that were learned, by column."""
+    if fit.powers is None:
+        return None
+    out = {}
+    for name, one in zip(fit.names, fit.powers, strict=True):
+        if one is not None:
+            low, high = one.interval(level)
+            error = _number(one.standard_error)
+            out[name] = {"power": one.power, "standard_error": error, "lower": low, "upper": high}
+    return out
 
 
 def _transform_names(fit: Fit) -> list[str]:

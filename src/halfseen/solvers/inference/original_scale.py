@@ -2,7 +2,7 @@
 
 Quantiles go through an increasing transform unharmed, so their intervals are those of the model's
 scale, taken back end by end. Means do not: the mean of a log-normal column is exp(μ + σ²/2), and in
-general an integral.
+general an integral. Where the power of a scale was learned, it may be another one: intervals are wider.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
 from halfseen.checks import is_iterable, share
-from halfseen.data.transforms import Identity, Log, Transform
+from halfseen.data.transforms import BoxCox, Identity, Log, Transform
 from halfseen.errors import InputError
 from halfseen.kernels.quadrature import NODES_48
 from halfseen.kernels.restricted import restricted_nodes
 from halfseen.solvers.inference.confidence import IntervalFinder, interval_finder
 from halfseen.solvers.inference.intervals import Limits
+from halfseen.solvers.inference.power_intervals import OfPower, widened
 
 if TYPE_CHECKING:
     from halfseen.solvers.result import Fit
@@ -32,6 +33,10 @@ Floats = NDArray[np.float64]
 
 # Steps of differences for the delta method, in units of σ.
 STEP = 1e-4
+# Nodes over a standard normal distribution, for many means at once: those of logarithms as wide as six
+# have their mass there. A way back that is smooth is integrated to rounding, any other to some digits.
+GRID = np.linspace(-8.0, 14.0, 221)
+GRID_WEIGHTS = np.exp(-0.5 * GRID**2) * ((GRID[1] - GRID[0]) / math.sqrt(2.0 * math.pi))
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,11 +92,13 @@ class OriginalScale:
 class _Item(NamedTuple):
     """One number of a column: a function of (μ, σ) that is nearly normal, and the way back from it.
 
-    Without a function it is the mean of the model's scale.
+    Without a function it is the mean of the model's scale. ``with_power`` is the same number, on the
+    same scale, if the power were another one.
     """
 
     of: Callable[[float, float], float] | None
     back: Callable[[Floats], Floats]
+    with_power: OfPower
 
 
 def original_scale(
@@ -131,20 +138,51 @@ def _items(transform: Transform, z: Floats, heavy: bool) -> list[_Item]:
     With ``heavy`` tails there is no mean on curved scales: that of the exponential of a t distribution
     is infinite.
     """
-    median = _Item(None, transform.inverse)
+
+    def at(z: float) -> OfPower:
+        return partial(_quantile_with_power, transform, z)
+
+    median = _Item(None, transform.inverse, at(0.0))
     if isinstance(transform, Identity):
         mean = median
     elif heavy:
-        mean = _Item(lambda mu, sigma: math.nan, np.asarray)
+        mean = _Item(lambda mu, sigma: math.nan, np.asarray, lambda *place: math.nan)
     elif transform.least == 0.0:
         # Of something positive: on the log scale.
-        mean = _Item(lambda mu, sigma: _log(_mean(transform, mu, sigma)), np.exp)
+        mean = _Item(
+            lambda mu, sigma: _log(_mean(transform, mu, sigma)),
+            np.exp,
+            lambda *place: np.log(_mean_with_power(transform, *place)),
+        )
     else:
-        mean = _Item(lambda mu, sigma: _mean(transform, mu, sigma), np.asarray)
+        mean = _Item(
+            lambda mu, sigma: _mean(transform, mu, sigma),
+            np.asarray,
+            partial(_mean_with_power, transform),
+        )
     quantiles = [
-        median if z == 0.0 else _Item(partial(_quantile, z), transform.inverse) for z in z.tolist()
+        median if z == 0.0 else _Item(partial(_quantile, z), transform.inverse, at(z))
+        for z in z.tolist()
     ]
     return [median, mean, *quantiles]
+
+
+def _quantile_with_power(
+    transform: Transform, z: float, power: float, mean: Floats, deviation: Floats
+) -> Floats:
+    """Return quantiles of columns with another power, on the scale of the model."""
+    assert isinstance(transform, BoxCox)
+    value = type(transform)(power).inverse(mean + z * deviation)
+    # As a limit, which may be at the edge of the domain.
+    return transform.end(value)
+
+
+def _mean_with_power(transform: Transform, power: float, mean: Floats, deviation: Floats) -> Floats:
+    """Return means in original units of columns with another power."""
+    assert isinstance(transform, BoxCox)
+    mean, deviation = np.asarray(mean), np.asarray(deviation)
+    values = type(transform)(power).inverse(mean[..., None] + deviation[..., None] * GRID)
+    return np.asarray(values @ GRID_WEIGHTS)
 
 
 def _quantile(z: float, mu: float, sigma: float) -> float:
@@ -160,6 +198,7 @@ def _column(
 ) -> list[tuple[float, float, float]]:
     """Return each number of a column, and the ends of its interval; NaN where there is none."""
     mu, sigma = float(fit.gaussian.mean[j]), float(fit.gaussian.standard_deviations[j])
+    learned = None if fit.powers is None else fit.powers[j]
     out = []
     for item in items:
         value, ends = mu, Limits(np.array(np.nan), np.array(np.nan))
@@ -171,6 +210,8 @@ def _column(
             value, error = item.of(mu, sigma), _delta(item.of, mu, sigma, V)
             if finder is not None and np.isfinite(value + error):
                 ends = finder.of_column(j, item.of, value, error)
+        if learned is not None and finder is not None:
+            ends = widened(learned, item.with_power, value, ends, finder.level)
         with np.errstate(over="ignore"):
             found = item.back(np.array([value, *ends]))
         out.append((float(found[0]), float(found[1]), float(found[2])))
