@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from halfseen.archive import Archive, ArchiveError, read_archive, write_archive
 from halfseen.data.frames import LIBRARIES
+from halfseen.data.learned_power import LearnedPower
 from halfseen.data.names import check_names
 from halfseen.data.transforms import NAMED, BoxCox, Transform, YeoJohnson
 from halfseen.errors import AssumptionWarning, InputError
@@ -76,6 +77,7 @@ def save(fit: Fit, path: str | os.PathLike[str]) -> None:
         "parameters": fit.parameters,
         "frame": fit.frame,
         "transforms": _write_transforms(fit.transforms),
+        "powers": _write_powers(fit.powers, store),
         "history": {
             key: _write_value(value, store, "history") for key, value in fit.history.items()
         },
@@ -146,6 +148,7 @@ def _read_fit(archive: Archive) -> Fit:
         monte_carlo = MonteCarloErrors(
             find.within("monte_carlo.mean", (d,)), find.within("monte_carlo.covariance", (d, d))
         )
+    transforms = _read_transforms(content.get("transforms"), d)
     history = _mapping(content.get("history"), "history")
     source = content.get("source")
     return Fit(
@@ -163,9 +166,10 @@ def _read_fit(archive: Archive) -> Fit:
         precision=find.within("precision", (d, d), -LARGEST, LARGEST)
         if "precision" in archive.names
         else None,
-        transforms=_read_transforms(content.get("transforms"), d),
+        transforms=transforms,
         frame=_read_frame(content.get("frame")),
         tails=_read_tails(find) if "tails" in archive.names else None,
+        powers=_read_powers(content.get("powers"), transforms, find),
     )
 
 
@@ -275,6 +279,35 @@ def _read_transforms(told: Any, d: int) -> tuple[Transform, ...] | None:
             raise InputError(f"the transform {name} has a wrong power.")
     if len(out) != d:
         raise InputError(f"{len(out)} transforms are told of {d} columns.")
+    return tuple(out)
+
+
+def _write_powers(
+    powers: Sequence[LearnedPower | None] | None, store: _Store
+) -> list[str | None] | None:
+    """Write powers that were learned, as one array for each: a row for each power looked at."""
+    if powers is None:
+        return None
+    return [
+        None if one is None else store.keep(f"powers.{j}", one.as_array())
+        for j, one in enumerate(powers)
+    ]
+
+
+def _read_powers(
+    told: Any, transforms: Sequence[Transform] | None, find: _Finder
+) -> tuple[LearnedPower | None, ...] | None:
+    if told is None:
+        return None
+    names = _list(told, "powers")
+    if len(names) != len(transforms or ()):
+        raise InputError(f"{len(names)} powers are told of {len(transforms or ())} columns.")
+    out = []
+    for name, transform in zip(names, transforms or (), strict=True):
+        if name is not None and not isinstance(transform, BoxCox):
+            raise InputError(f"a power is told of a column with the transform {transform}.")
+        power = getattr(transform, "power", None)
+        out.append(None if name is None else LearnedPower.from_array(power, find(name, None)))
     return tuple(out)
 
 
