@@ -18,6 +18,7 @@ from benchmarks import (  # noqa: F401 - importing registers their tasks
     hard_intervals,
     hard_visits,
     heavy_tails,
+    learned_powers,
     linear_threshold,
     out_of_core,
     pairwise_limit,
