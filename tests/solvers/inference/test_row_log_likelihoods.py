@@ -11,7 +11,12 @@ from scipy.special import expit
 import halfseen as hs
 from halfseen.missingness.holes import SEEN, Holes, Inequalities
 from halfseen.missingness.resolve import SetTable, resolve, union_of_intervals
-from halfseen.solvers.inference.likelihood import log_likelihood, row_log_likelihoods
+from halfseen.solvers.inference import likelihood as module
+from halfseen.solvers.inference.likelihood import (
+    log_likelihood,
+    row_log_likelihoods,
+    row_log_ratios,
+)
 from tests import naive
 
 INF = math.inf
@@ -422,3 +427,51 @@ def test_rows_add_up_and_threads_change_nothing():
     for row in whole:
         ref = stats.multivariate_normal(MEAN[:d], COVARIANCE[:d, :d]).logpdf(Y[row])
         assert values[row] == pytest.approx(ref, abs=1e-10)
+
+
+def _half_hidden(rows, seed=4, d=4):
+    """A table with many rows of three and four cells below a limit."""
+    Y = np.random.default_rng(seed).multivariate_normal(MEAN[:d], COVARIANCE[:d, :d], rows)
+    shown = Y > 0.3
+    index = np.where(shown, SEEN, np.arange(d)).astype(np.int32)
+    holes = Holes(index, SetTable.join([_table([(-INF, 0.3)])] * d), np.arange(d))
+    return np.where(shown, Y, np.nan), holes
+
+
+def test_more_points_are_taken_until_the_sum_is_known(monkeypatch):
+    # As few points as a table of a million rows begins with, and an error that is too large for them.
+    monkeypatch.setattr(module, "MOST_POINTS", 8)
+    monkeypatch.setattr(module, "TOLERANCE", 0.1)
+    Y, holes = _half_hidden(6000)
+    place = MEAN[:4], COVARIANCE[:4, :4]
+    found = [log_likelihood(Y, holes, *place, seed=seed, n_jobs=1) for seed in range(8)]
+    errors = np.array([one.standard_error for one in found])
+    assert (errors <= module.TOLERANCE).all()
+    values = np.array([one.value for one in found])
+    monkeypatch.setattr(module, "FEWEST_POINTS", 512)
+    monkeypatch.setattr(module, "MOST_POINTS", 512)
+    exact = log_likelihood(Y, holes, *place, seed=99, n_jobs=1)
+    assert exact.standard_error < 0.2 * errors.min()
+    # The mean square of eight errors, of what they are said to be: χ² with 8 degrees, divided by 8, is
+    # between 0.1 and 3.3 but for once in a thousand times on either side.
+    assert 0.1 < np.mean(((values - exact.value) / errors) ** 2) < 3.3
+    monkeypatch.setattr(module, "FEWEST_POINTS", 8)
+    monkeypatch.setattr(module, "MOST_POINTS", 8)
+    monkeypatch.setattr(module, "LAST_POINTS", 8)
+    assert log_likelihood(Y, holes, *place, n_jobs=1).standard_error > 2.0 * module.TOLERANCE
+
+
+def test_noise_cancels_in_ratios_and_what_is_left_is_told(monkeypatch):
+    monkeypatch.setattr(module, "MOST_POINTS", 8)
+    monkeypatch.setattr(module, "LAST_POINTS", 8)
+    Y, holes = _half_hidden(1500)
+    above, below = (MEAN[:4], COVARIANCE[:4, :4]), (MEAN[:4] + 0.02, 1.03 * COVARIANCE[:4, :4])
+    found = [row_log_ratios(Y, holes, above, below, seed, n_jobs=1) for seed in range(24)]
+    sums = np.array([values.sum() for values, _ in found])
+    told = np.sqrt(np.mean([variance.sum() for _, variance in found]))
+    # A standard deviation of 24 is right to 15 %: three of these.
+    assert sums.std(ddof=1) == pytest.approx(told, rel=0.45)
+    apart = [row_log_likelihoods(Y, holes, *place, n_jobs=1) for place in (above, below)]
+    assert told < 0.3 * math.sqrt(sum(variance.sum() for _, variance in apart))
+    difference = apart[0][0].sum() - apart[1][0].sum()
+    assert sums[0] == pytest.approx(difference, abs=1e-9)

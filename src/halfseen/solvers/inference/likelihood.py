@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,11 +22,18 @@ from halfseen.solvers.full_information.expectation import (
 )
 
 Floats = NDArray[np.float64]
+# Mean, covariance and degrees of freedom.
+Place = tuple[Floats, Floats, float]
+Rows = slice | NDArray[np.intp]
 
 # Independently shifted copies of a point set, whose scatter gives the standard error.
 SHIFTS = 8
-# Points in a set: at least and at most so many, as far as the number of draws in all allows.
+# Points in a set: at least and at most so many at first, as far as the number of draws in all allows.
 FEWEST_POINTS, MOST_POINTS, MOST_DRAWS = 8, 128, 2**25
+# Then more, and up to the last, until the standard error of the sum is below this: differences of less
+# than a unit decide nothing between models. Errors of a lattice go down with the number of its points;
+# so many times as many as that says are taken.
+TOLERANCE, LAST_POINTS, MARGIN = 0.25, 1024, 1.2
 
 
 @dataclass(frozen=True)
@@ -53,36 +61,96 @@ def row_log_likelihoods(
     Where sets are probabilities of being shown, the probabilities of the seen cells, which do not depend
     on the parameters, are left out.
     """
+
+    def ask(rows: Rows, points: int) -> tuple[Floats, Floats]:
+        logs = _shifted_logs(Y[rows], holes.take(rows), (mean, covariance, degrees), points, seed, n_jobs)
+        value, weights = _averages(logs)
+        relative = _variances(weights)
+        # The logarithm of an average is low by half its relative variance.
+        return value + 0.5 * relative, relative
+
+    return _refined(holes, ask)
+
+
+def row_log_ratios(
+    Y: Floats,
+    holes: Holes,
+    above: Place,
+    below: Place,
+    seed: int = 0,
+    n_jobs: int | None = None,
+) -> tuple[Floats, Floats]:
+    """How much likelier each row is at one place than at another, and the variance.
+
+    Both are estimated with the same points, so that most of their noise cancels.
+    """
+
+    def ask(rows: Rows, points: int) -> tuple[Floats, Floats]:
+        own = Y[rows], holes.take(rows)
+        found = [_averages(_shifted_logs(*own, at, points, seed, n_jobs)) for at in (above, below)]
+        (high, more), (low, less) = found
+        bias = 0.5 * (_variances(more) - _variances(less))
+        return high - low + bias, _variances(more - less)
+
+    return _refined(holes, ask)
+
+
+def _refined(
+    holes: Holes, ask: Callable[[Rows, int], tuple[Floats, Floats]]
+) -> tuple[Floats, Floats]:
+    """Ask all rows, and where their sum is not known well enough, those that are sampled once more.
+
+    All of these: rows that happen to be overestimated seem to be known better than others, and to keep
+    their answers would make the sum too large.
+    """
     sampled = count_sampled(holes)
-    count = int(np.clip(MOST_DRAWS // (SHIFTS * max(1, sampled)), FEWEST_POINTS, MOST_POINTS))
-    layout = lay_out(holes)
+    points = int(np.clip(MOST_DRAWS // (SHIFTS * max(1, sampled)), FEWEST_POINTS, MOST_POINTS))
+    values, variance = ask(slice(None), points)
+    inexact = np.flatnonzero(variance)
+    while variance.sum() > TOLERANCE**2 and points < LAST_POINTS:
+        more = MARGIN * points * float(np.sqrt(variance.sum())) / TOLERANCE
+        points = min(int(np.ceil(more)), LAST_POINTS)
+        values[inexact], variance[inexact] = ask(inexact, points)
+    return values, variance
+
+
+def _shifted_logs(
+    Y: Floats,
+    holes: Holes,
+    place: Place,
+    points: int,
+    seed: int,
+    n_jobs: int | None,
+) -> Floats:
+    """Log-likelihoods of rows at some parameters, by independent shifts: (shifts, rows)."""
+    layout, sampled = lay_out(holes), count_sampled(holes)
     with single_blas_thread():
-        at = Parameters.of(mean, covariance, degrees)
+        at = Parameters.of(*place)
 
     def work(place: tuple[int, Block]) -> Floats:
         shift, block = place
-        sampling = Sampling(count, seed, shift, Purpose.LIKELIHOOD, at)
+        sampling = Sampling(points, seed, shift, Purpose.LIKELIHOOD, at)
         return expect(Y, block, layout.confines, at, sampling)[1]
 
     places = [(k, block) for k in range(SHIFTS if sampled else 1) for block in layout.blocks]
     with single_blas_thread():
         found = list(map_in_order(work, places, n_jobs))
-    logs = np.concatenate(found).reshape(-1, len(Y))
-    return _average(logs)
+    return np.concatenate(found).reshape(-1, len(Y))
 
 
-def _average(logs: Floats) -> tuple[Floats, Floats]:
-    """Logarithms of averages over independent shifts, and their variances."""
-    count = len(logs)
+def _averages(logs: Floats) -> tuple[Floats, Floats]:
+    """Logarithms of averages over shifts, and the shifts as multiples of their average."""
     high = logs.max(axis=0)
-    if count == 1:
-        return high, np.zeros(high.size)
     with np.errstate(invalid="ignore"):
         weights = np.where(np.isneginf(high), 1.0, np.exp(logs - high))
     mean = weights.mean(axis=0)
-    relative = weights.var(axis=0, ddof=1) / count / mean**2
-    # The logarithm of an average is low by half its relative variance.
-    return high + np.log(mean) + 0.5 * relative, relative
+    return high + np.log(mean), weights / mean
+
+
+def _variances(weights: Floats) -> Floats:
+    """Variances of averages over independent shifts; none where there is one, which is exact."""
+    count = len(weights)
+    return np.zeros(weights.shape[1]) if count == 1 else weights.var(axis=0, ddof=1) / count
 
 
 def log_likelihood(

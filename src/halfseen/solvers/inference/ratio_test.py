@@ -18,7 +18,7 @@ from halfseen.solvers.full_information.full import full
 from halfseen.solvers.full_information.problem import Problem
 from halfseen.solvers.inference.bootstrap import FEWEST_USABLE, simulated_tables
 from halfseen.solvers.inference.imputation import read_source
-from halfseen.solvers.inference.likelihood import row_log_likelihoods
+from halfseen.solvers.inference.likelihood import row_log_ratios
 
 if TYPE_CHECKING:
     from halfseen.solvers.result import Fit
@@ -131,18 +131,13 @@ def likelihood_ratio_test(
     problem, other = read_source(large, None), read_source(small, None)
     if not same_holes(problem, other):
         raise InputError("both fits must be under the same rule; these hide values differently.")
-    values, variance = [], []
-    for fit in (large, small):
-        found = row_log_likelihoods(
-            problem.Y,
-            problem.holes,
-            *problem.from_units(fit.gaussian.mean, fit.gaussian.covariance),
-            degrees=fit.degrees,
-        )
-        values.append(found[0])
-        variance.append(found[1])
-    statistic = 2.0 * float((values[0] - values[1]).sum())
-    error = 2.0 * float(np.sqrt((variance[0] + variance[1]).sum()))
+    above, below = (
+        (*problem.from_units(fit.gaussian.mean, fit.gaussian.covariance), fit.degrees)
+        for fit in (large, small)
+    )
+    ratios, variance = row_log_ratios(problem.Y, problem.holes, above, below)
+    statistic = 2.0 * float(ratios.sum())
+    error = 2.0 * float(np.sqrt(variance.sum()))
     if statistic < -max(SLACK, 4.0 * error):
         raise InputError(
             f"small is likelier than large, by {-0.5 * statistic:.3g} in log-likelihood, so it cannot "
