@@ -20,6 +20,7 @@ from benchmarks import (  # noqa: F401 - importing registers their tasks
     heavy_tails,
     learned_powers,
     linear_threshold,
+    monte_carlo,
     out_of_core,
     pairwise_limit,
     random_designs,
