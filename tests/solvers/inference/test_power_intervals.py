@@ -89,11 +89,22 @@ def test_an_interval_is_as_much_longer_as_that_of_three_parameters(column):
     low, high = learned.interval(0.95)
     free = _farthest(x, one, np.append(np.linspace(low, high, 41), scale.power))
 
-    found = widened(learned, _high, value, Limits(*map(np.asarray, known)), 0.95)
+    ends = Limits(*map(np.asarray, known))
+    found = widened(learned, _high, value, ends, 0.95, rows=np.inf)
     longer, ours = ((np.array(one) - value) / (known - value) for one in (free, found))
     assert longer.min() > 1.1
     # Parabolas for likelihoods of 250 rows: of relative error 1/√250, in ratios of two of them less.
     np.testing.assert_allclose(ours, longer, atol=0.06)
+
+
+def test_a_power_takes_a_degree_of_freedom(column):
+    cells = ColumnCells.from_ends(*_ends(column[:, 0]))
+    learned = follow_power(cells, learn_power(cells, BoxCox()))
+    ends = Limits(np.asarray(-1.0), np.asarray(1.0))
+    few, many = (widened(learned, _high, 0.0, ends, 0.95, rows) for rows in (12.0, np.inf))
+    # t of 10 degrees and errors times √(11/10), next to 11 degrees and √(12/11).
+    ratio = stats.t.ppf(0.975, 10) / stats.t.ppf(0.975, 11) * np.sqrt(11 / 10 * 11 / 12)
+    np.testing.assert_allclose(np.array(few) / np.array(many), ratio, rtol=1e-6)
 
 
 def test_learned_powers_make_every_interval_longer_and_estimates_stay(fitted):

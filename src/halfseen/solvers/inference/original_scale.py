@@ -211,7 +211,9 @@ def _column(
             if finder is not None and np.isfinite(value + error):
                 ends = finder.of_column(j, item.of, value, error)
         if learned is not None and finder is not None:
-            ends = widened(learned, item.with_power, value, ends, finder.level)
+            assert fit.uncertainty is not None
+            rows = float(fit.uncertainty.rows_for_variances[j])
+            ends = widened(learned, item.with_power, value, ends, finder.level, rows)
         with np.errstate(over="ignore"):
             found = item.back(np.array([value, *ends]))
         out.append((float(found[0]), float(found[1]), float(found[2])))

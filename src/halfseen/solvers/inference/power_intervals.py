@@ -24,7 +24,7 @@ from scipy.special import chdtrc, chdtri
 
 from halfseen.data.learned_power import LearnedPower
 from halfseen.data.power import LARGEST_POWER, LEAST_POWER
-from halfseen.solvers.inference.intervals import Limits
+from halfseen.solvers.inference.intervals import Limits, Location
 
 Floats = NDArray[np.float64]
 # A number of a column: of its power, and of means and deviations on the scale of that.
@@ -33,9 +33,13 @@ OfPower = Callable[[float, Floats, Floats], Floats]
 # Directions around an estimate in which a number is looked at: the largest is missed by less than
 # 1 − cos(π/48), a fifth of a percent of a distance.
 DIRECTIONS = 48
+# Fewer rows than these know next to nothing of a deviation, let alone of a power.
+FEWEST_ROWS = 4.0
 
 
-def widened(learned: LearnedPower, of: OfPower, value: float, ends: Limits, level: float) -> Limits:
+def widened(
+    learned: LearnedPower, of: OfPower, value: float, ends: Limits, level: float, rows: float
+) -> Limits:
     """Return the ends of an interval that were found with the power taken as known, further out.
 
     Parameters
@@ -47,6 +51,8 @@ def widened(learned: LearnedPower, of: OfPower, value: float, ends: Limits, leve
         Its estimate.
     ends : Limits
     level : float
+    rows : float
+        How many complete rows would know as much about the deviation of the column.
     """
     plain = float(chdtri(1.0, 1.0 - level))
     cutoff = edge_cutoff(level) if _reaches_edge(learned, level) else plain
@@ -60,9 +66,21 @@ def widened(learned: LearnedPower, of: OfPower, value: float, ends: Limits, leve
         high = np.nanmax([one[1] for one in found], initial=centre)
         ratios = (centre - low) / (centre - fixed[0]), (high - centre) / (fixed[1] - centre)
         # What is not known, or known to be no number, is left as it is.
-        down, up = (max(ratio, 1.0) if ratio == ratio else 1.0 for ratio in ratios)
+        down, up = (
+            max(ratio, 1.0) * _one_row_less(rows, level) if ratio == ratio else 1.0
+            for ratio in ratios
+        )
         out = Limits(value - down * (value - ends.lower), value + up * (ends.upper - value))
     return Limits(*(np.where(np.isnan(a), b, a) for a, b in zip(out, ends, strict=True)))
+
+
+def _one_row_less(rows: float, level: float) -> float:
+    """Return how much longer an interval is with one degree of freedom less, which a power takes."""
+    less, all_rows = (
+        Location().distances(np.ones(1), np.array([count]), level).upper[0]
+        for count in (max(rows - 1.0, FEWEST_ROWS), max(rows, FEWEST_ROWS))
+    )
+    return float(less / all_rows)
 
 
 def edge_cutoff(level: float) -> float:
