@@ -63,7 +63,8 @@ def row_log_likelihoods(
     """
 
     def ask(rows: Rows, points: int) -> tuple[Floats, Floats]:
-        logs = _shifted_logs(Y[rows], holes.take(rows), (mean, covariance, degrees), points, seed, n_jobs)
+        place = mean, covariance, degrees
+        logs = _shifted_logs(Y[rows], holes.take(rows), place, points, seed, n_jobs)
         value, weights = _averages(logs)
         relative = _variances(weights)
         # The logarithm of an average is low by half its relative variance.
