@@ -23,14 +23,15 @@ SMALLEST_UNIFORM = 2.0**-53
 class Confines(NamedTuple):
     """The sets of hidden cells, and inequalities between them, as ragged arrays.
 
-    Set s has the intervals ``piece[s] : piece[s + 1]`` and the nodes ``node_start[s] :
-    node_start[s + 1]``. Inequality i reads ``sign[r, i] · (V[:, i] · y) <= sign[r, i] · b[i]`` in row r,
-    or nothing where the sign is 0.
+    Set s has the intervals ``piece[s] : piece[s + 1]``, where a cell hides with the probabilities
+    ``exp(log_weight)``, and the nodes ``node_start[s] : node_start[s + 1]``. Inequality i
+    reads ``sign[r, i] · (V[:, i] · y) <= sign[r, i] · b[i]`` in row r, or nothing where the sign is 0.
     """
 
     piece: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
+    log_weight: np.ndarray
     node_start: np.ndarray
     node: np.ndarray
     weight: np.ndarray
@@ -73,7 +74,8 @@ def set_log_mass(m, s, low, high, k, confines):
     total = -math.inf
     for p in range(confines.piece[k], confines.piece[k + 1]):
         a, b = max(confines.lower[p], low), min(confines.upper[p], high)
-        total = log_add(total, log_mass((a - m) / s, (b - m) / s))
+        mass = log_mass((a - m) / s, (b - m) / s) + confines.log_weight[p]
+        total = log_add(total, mass)
     if confines.node_start[k] < confines.node_start[k + 1]:
         # A set that is known as a function: the quadrature rule itself is the distribution.
         first, last, least = _nodes_within(m, s, low, high, k, confines)
@@ -94,7 +96,9 @@ def set_draw(m, s, low, high, k, confines, total, u):
     for p in range(first, last):
         a = (max(confines.lower[p], low) - m) / s
         b = (min(confines.upper[p], high) - m) / s
-        share = math.exp(log_mass(a, b) - total) if last - first > 1 else 1.0
+        share = 1.0
+        if last - first > 1:
+            share = math.exp(log_mass(a, b) + confines.log_weight[p] - total)
         if share > 0.0:
             inner = min(max(left / share, SMALLEST_UNIFORM), 1.0 - SMALLEST_UNIFORM)
             chosen = m + s * draw(a, b, inner)
@@ -125,7 +129,7 @@ def set_moments(m, s, low, high, k, confines, out):
     for p in range(confines.piece[k], confines.piece[k + 1]):
         a = (max(confines.lower[p], low) - m) / s
         b = (min(confines.upper[p], high) - m) / s
-        mass = interval(a, b, part)
+        mass = interval(a, b, part) + confines.log_weight[p]
         if mass > -math.inf:
             share = math.exp(mass - top)
             for r in range(5):
@@ -146,7 +150,7 @@ def set_moments(m, s, low, high, k, confines, out):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _add_rectangle(out, total, a, b, rho, root, part):
+def _add_rectangle(out, total, a, b, log_weight, rho, root, part):
     # Add what a rectangle says to the moments `out`, of log-mass `total`; return the log-mass of both.
     node, weight, peak = outer_nodes(a[0], b[0], a[1], b[1], rho)
     part[:, :], inner = 0.0, np.empty(5)
@@ -158,7 +162,7 @@ def _add_rectangle(out, total, a, b, rho, root, part):
             _add_products(part, power, u, rho * u, root, inner)
     if not part[0, 0] > 0.0:
         return total
-    mass = math.log(part[0, 0]) + peak - HALF_LOG_TWO_PI
+    mass = math.log(part[0, 0]) + peak - HALF_LOG_TWO_PI + log_weight
     _mix(out, total, part, mass)
     return log_add(total, mass)
 
@@ -177,19 +181,20 @@ def box_moments(m, S, sets, confines, out):
     start = confines.piece[sets[0]], confines.piece[sets[1]]
     count = confines.piece[sets[0] + 1] - start[0], confines.piece[sets[1] + 1] - start[1]
     a, b = np.empty((count[0] * count[1], 2)), np.empty((count[0] * count[1], 2))
-    bound = np.empty(len(a))
+    bound, log_weight = np.empty(len(a)), np.empty(len(a))
     for k in range(len(a)):
         p, q = start[0] + k // count[1], start[1] + k % count[1]
         a[k, 0], b[k, 0] = (confines.lower[p] - m[0]) / s0, (confines.upper[p] - m[0]) / s0
         a[k, 1], b[k, 1] = (confines.lower[q] - m[1]) / s1, (confines.upper[q] - m[1]) / s1
         # A rectangle has no more mass than either of its sides.
-        bound[k] = min(log_mass(a[k, 0], b[k, 0]), log_mass(a[k, 1], b[k, 1]))
+        log_weight[k] = confines.log_weight[p] + confines.log_weight[q]
+        bound[k] = min(log_mass(a[k, 0], b[k, 0]), log_mass(a[k, 1], b[k, 1])) + log_weight[k]
     out[:, :] = 0.0
     for _ in range(len(a)):
         k = bound.argmax()
         if not bound[k] > total - NEGLIGIBLE_DROP:
             break
-        total = _add_rectangle(out, total, a[k], b[k], rho, root, part)
+        total = _add_rectangle(out, total, a[k], b[k], log_weight[k], rho, root, part)
         bound[k] = -math.inf
     for i in range(5):
         for j in range(5 - i):

@@ -259,6 +259,41 @@ class Holes:
             bare.inequalities,
         )
 
+    def with_losses(self, share: Floats, mask: NDArray[np.bool_]) -> Holes:
+        """Return the holes when values that the rule shows were lost too, for no modelled reason.
+
+        Parameters
+        ----------
+        share : array of shape (d,)
+            Probability that a value of each column was lost.
+        mask : boolean array of shape (n, d)
+            Cells that may be lost values. Seen ones, and those that may be anything, stay as they are.
+
+        Returns
+        -------
+        Holes
+
+        Examples
+        --------
+        >>> import numpy as np, halfseen as hs
+        >>> X = np.array([[np.nan], [2.0]])
+        >>> holes = hs.DetectionLimits(lower=0.5).holes(X, None)
+        >>> lost = holes.with_losses(np.array([0.1]), np.isnan(X))
+        >>> which = lost.index[0, 0]
+        >>> pieces = slice(*lost.sets.start[which : which + 2])
+        >>> lost.sets.lower[pieces], np.exp(lost.sets.log_weight[pieces])
+        (array([-inf,  0.5]), array([1. , 0.1]))
+        """
+        hidden = self.index != SEEN
+        lost = hidden & mask & ~self.whole_lines[np.maximum(self.index, 0)]
+        index = np.where(lost, self.index + np.int32(len(self.sets)), self.index)
+        return replace(
+            self,
+            index=index.astype(np.int32),
+            sets=SetTable.join([self.sets, self.sets.with_losses(share[self.set_column])]),
+            set_column=np.concatenate([self.set_column, self.set_column]),
+        )
+
 
 def read_cells(name: str, given: object) -> NDArray[Any]:
     """Read something about every cell as an array, whatever it holds."""
@@ -278,7 +313,13 @@ def without_empty_pieces(sets: SetTable) -> SetTable:
     keep = sets.lower < sets.upper
     owner = np.repeat(np.arange(len(sets)), np.diff(sets.start))
     sizes = np.bincount(owner[keep], minlength=len(sets))
-    return replace(sets, start=starts(sizes), lower=sets.lower[keep], upper=sets.upper[keep])
+    return replace(
+        sets,
+        start=starts(sizes),
+        lower=sets.lower[keep],
+        upper=sets.upper[keep],
+        log_weight=sets.log_weight[keep],
+    )
 
 
 def gather(

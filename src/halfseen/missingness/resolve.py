@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -54,6 +54,9 @@ class SetTable:
         Nodes of sets that are known as probabilities.
     weight, hidden_weight : arrays
         Weight of each node, times the probability of being seen there, and of being hidden.
+    log_weight : array
+        Logarithm of the probability of being in the set, for values of each interval: 0 unless values
+        were also lost.
 
     Examples
     --------
@@ -73,6 +76,11 @@ class SetTable:
     node: Floats
     weight: Floats
     hidden_weight: Floats
+    log_weight: Floats = field(default_factory=lambda: np.empty(0))
+
+    def __post_init__(self) -> None:
+        if self.log_weight.size == 0:
+            object.__setattr__(self, "log_weight", np.zeros(self.lower.size))
 
     def __len__(self) -> int:
         return self.start.size - 1
@@ -99,7 +107,13 @@ class SetTable:
         owner = np.repeat(np.arange(len(self)), np.diff(self.start))
         # A set keeps a piece, if only an empty one, so that tables stay aligned.
         sizes = np.bincount(owner[keep], minlength=len(self))
-        return replace(self, start=starts(sizes), lower=lower[keep], upper=upper[keep])
+        return replace(
+            self,
+            start=starts(sizes),
+            lower=lower[keep],
+            upper=upper[keep],
+            log_weight=self.log_weight[keep],
+        )
 
     def standardised(self, centre: float, scale: float) -> SetTable:
         """Return the same sets in units ``(x - centre) / scale``."""
@@ -135,6 +149,52 @@ class SetTable:
             start=self.start + np.arange(self.start.size),
             lower=np.insert(self.upper, self.start[:-1], -np.inf),
             upper=np.insert(self.lower, self.start[1:], np.inf),
+            log_weight=np.zeros(self.lower.size + len(self)),
+        )
+
+    def with_losses(self, share: Floats) -> SetTable:
+        """Return the sets of hidden values, where a share of the others was lost.
+
+        What a set leaves of the line is added to it, with the share as its probability.
+
+        Parameters
+        ----------
+        share : array, one for each set
+            Probability that a value outside the set was lost.
+
+        Returns
+        -------
+        SetTable
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from halfseen.missingness import one_interval_each
+        >>> hidden = one_interval_each(np.array([-np.inf]), np.array([0.5]))
+        >>> lost = hidden.with_losses(np.array([0.1]))
+        >>> lost.lower, lost.upper, np.exp(lost.log_weight)
+        (array([-inf,  0.5]), array([0.5, inf]), array([1. , 0.1]))
+        """
+        owner = np.repeat(np.arange(len(self)), np.diff(self.start))
+        # Before the first interval of a set, between two, and after the last.
+        around = np.repeat(np.arange(len(self)), np.diff(self.start) + 1)
+        lower = np.concatenate([self.lower, np.insert(self.upper, self.start[:-1], -np.inf)])
+        upper = np.concatenate([self.upper, np.insert(self.lower, self.start[1:], np.inf)])
+        with np.errstate(divide="ignore"):
+            log_weight = np.concatenate([self.log_weight, np.log(share)[around]])
+        owner = np.concatenate([owner, around])
+        # A set that is known by nodes has no intervals, nor anything between them.
+        keep = (lower < upper) & (np.diff(self.start) > 0)[owner]
+        order = np.flatnonzero(keep)[np.lexsort((lower[keep], owner[keep]))]
+        of_node = np.repeat(share, np.diff(self.node_start))
+        return replace(
+            self,
+            start=starts(np.bincount(owner[keep], minlength=len(self))),
+            lower=lower[order],
+            upper=upper[order],
+            weight=self.weight + of_node * self.hidden_weight,
+            hidden_weight=(1.0 - of_node) * self.hidden_weight,
+            log_weight=log_weight[order],
         )
 
     def take(self, chosen: NDArray[np.intp]) -> SetTable:
@@ -148,6 +208,7 @@ class SetTable:
             self.node[nodes],
             self.weight[nodes],
             self.hidden_weight[nodes],
+            self.log_weight[pieces],
         )
 
     @staticmethod
@@ -182,6 +243,7 @@ class SetTable:
             np.concatenate([t.node for t in tables]),
             np.concatenate([t.weight for t in tables]),
             np.concatenate([t.hidden_weight for t in tables]),
+            np.concatenate([t.log_weight for t in tables]),
         )
 
 

@@ -183,8 +183,10 @@ def count_sampled(holes: Holes) -> int:
 
 
 def several_pieces(holes: Holes) -> NDArray[np.intp]:
-    """Columns with cells that hide in more than one piece of a set."""
-    several = (np.diff(holes.sets.start) > 1)[np.maximum(holes.index, 0)]
+    """Columns with cells that a rule hides in more than one piece of a set."""
+    owner = np.repeat(np.arange(len(holes.sets)), np.diff(holes.sets.start))
+    hiding = np.bincount(owner[holes.sets.log_weight == 0.0], minlength=len(holes.sets))
+    several = (hiding > 1)[np.maximum(holes.index, 0)]
     return np.flatnonzero((several & (holes.index != SEEN)).any(axis=0))
 
 
@@ -196,6 +198,7 @@ def confines_of(holes: Holes) -> Confines:
         sets.start,
         sets.lower,
         sets.upper,
+        sets.log_weight,
         sets.node_start,
         sets.node,
         sets.weight,

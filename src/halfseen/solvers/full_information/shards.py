@@ -27,7 +27,7 @@ from halfseen.solvers.full_information.problem import Problem, silent_columns
 
 Floats = NDArray[np.float64]
 
-_SETS = ("start", "lower", "upper", "node_start", "node", "weight", "hidden_weight")
+_SETS = ("start", "lower", "upper", "node_start", "node", "weight", "hidden_weight", "log_weight")
 
 
 class Census(NamedTuple):
