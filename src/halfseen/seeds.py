@@ -44,6 +44,7 @@ class Purpose(enum.IntEnum):
     IMPUTATION = 11
     BOOTSTRAP = 12
     SCALES = 13
+    LOSSES = 14
 
 
 def keyed_generator(seed: int, purpose: Purpose, *place: int) -> np.random.Generator:

@@ -36,6 +36,7 @@ def fit(
     covariance: o.Structure = None,
     errors: o.Tails = o.Errors.NORMAL,
     degrees_of_freedom: o.DegreesOfFreedom = None,
+    loss: o.Loss = None,
     seed: o.Seed = 0,
     report: o.Report = None,
     output: o.Output = None,
@@ -57,6 +58,8 @@ def fit(
         kept = {"errors": str(errors), "degrees_of_freedom": degrees_of_freedom}
     if checkpoint is not None or resume:
         kept |= {"checkpoint": checkpoint, "every": every, "resume": resume}
+    if loss is not None:
+        kept["loss"] = o.read_loss(loss)
     with warnings_as_lines():
         if in_pieces(table, memory, scheduler):
             if report is not None:

@@ -162,6 +162,15 @@ DegreesOfFreedom = Annotated[
     float | None,
     typer.Option(help="Of --errors t; learned otherwise.", rich_help_panel=_MODEL),
 ]
+Loss = Annotated[
+    str | None,
+    typer.Option(
+        "--loss",
+        metavar="SHARE|learn",
+        help="Share of the values that the rule shows which were lost all the same: 0.1, or learn.",
+        rich_help_panel=_MODEL,
+    ),
+]
 Seed = Annotated[
     int, typer.Option(min=0, help="Seed of everything random.", rich_help_panel=_MODEL)
 ]
@@ -285,3 +294,11 @@ def reads_table(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _LISTS = ("seen", "transform", "not_detected", "missing")
+
+
+def read_loss(given: str) -> float | str:
+    """Read what was said of lost values: a share, or that it is to be learned."""
+    try:
+        return float(given)
+    except ValueError:
+        return given

@@ -8,8 +8,10 @@ from halfseen.solvers.inference.confidence import Profile
 from halfseen.solvers.inference.intervals import Intervals
 from halfseen.solvers.inference.pooling import Pooled, pool
 from halfseen.solvers.inference.ratio_test import RatioTest, likelihood_ratio_test
+from halfseen.solvers.inference.sensitivity import Sensitivity
 from halfseen.solvers.inference.uncertainty import StandardErrors
 from halfseen.solvers.initialize import initialize
+from halfseen.solvers.loss import Loss
 from halfseen.solvers.missing_descent import missing_descent
 from halfseen.solvers.pairwise import pairwise
 from halfseen.solvers.project_to_domain import project_to_domain
@@ -25,10 +27,12 @@ __all__ = [
     "Fit",
     "Intervals",
     "LearnedPower",
+    "Loss",
     "Note",
     "Pooled",
     "Profile",
     "RatioTest",
+    "Sensitivity",
     "StandardErrors",
     "Status",
     "Tails",

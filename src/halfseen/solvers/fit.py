@@ -36,6 +36,7 @@ from halfseen.seeds import RandomState
 from halfseen.solvers.full_information import full
 from halfseen.solvers.full_information.journal import check_checkpoint
 from halfseen.solvers.in_pieces import InPieces
+from halfseen.solvers.loss import Loss, read_loss
 from halfseen.solvers.missing_descent import missing_descent
 from halfseen.solvers.pairwise import pairwise
 from halfseen.solvers.prepare import warn
@@ -121,6 +122,7 @@ def fit(
         are wanted most:
 
         - ``missing_at_random=``: mask of cells that the rule did not hide; they are simply missing.
+        - ``loss=``: share of the values that the rule shows which were lost all the same, or "learn".
         - ``correlation=``: the correlations, where they are known and the scales are not.
         - ``mean=``: the mean, where it is known.
         - ``start=``: a Gaussian to start from, in place of the usual starts.
@@ -223,11 +225,14 @@ def _fit_pieces(
     solver = _choose(method, rule, blocks)
     given = _options_of(solver, options, shared)
     at_random = given.pop("missing_at_random", None)
+    said = given.pop("loss", None)
+    lost = None if said is None else _known_loss(said, blocks.names, rule)
     check_checkpoint(**{name: given[name] for name in _CHECKPOINTS if name in given})
     with engine:
         table = InPieces.prepare(
-            blocks, missingness, at_random, transforms, engine, bool(shared["progress"])
-        )
+            blocks, missingness, at_random, transforms, engine, bool(shared["progress"]),
+            None if lost is None else lost.share,
+        )  # fmt: skip
         stated = None if rule is None else table.rule
         if solver is full:
             result = solver(table.rows(), stated, **given)
@@ -243,11 +248,23 @@ def _fit_pieces(
         # Without the pieces, which may hold memory of a cluster.
         original=dataclasses.replace(blocks, pieces=()) if held is None else held,
         original_rule=missingness,
+        loss=said,
     )
     frame = None if held is None else frame_kind(X)
     return dataclasses.replace(
-        result, source=source, transforms=table.reader.transforms, frame=frame
+        result, source=source, transforms=table.reader.transforms, frame=frame, loss=lost
     )
+
+
+def _known_loss(given: Any, names: Sequence[str], rule: Missingness | None) -> Loss:
+    """Read shares of lost values, of a table in pieces."""
+    asked = read_loss(given, names, rule)
+    if asked.learned.any():
+        raise InputError(
+            "a share of lost values is learned from a table in memory. Learn it from some rows, and "
+            "state it: loss=0.1."
+        )
+    return Loss.known(*asked)
 
 
 def _held(X: Any, names: tuple[str, ...]) -> Table | None:

@@ -43,6 +43,7 @@ from halfseen.solvers.full_information.problem import (
 from halfseen.solvers.full_information.rows import KeptRows
 from halfseen.solvers.full_information.shards import count, to_arrays
 from halfseen.solvers.loop import progress_bar
+from halfseen.solvers.loss import cells_at_risk, with_losses
 from halfseen.solvers.prepare import (
     check_suspects,
     limits_reached,
@@ -85,11 +86,14 @@ class Reader:
     rule : Missingness
         In original units.
     transforms : tuple of Transform or None
+    lost : array or None
+        Share of the values of each column that were lost beside the rule.
     """
 
     names: tuple[str, ...]
     rule: Missingness
     transforms: tuple[Transform, ...] | None
+    lost: Floats | None = None
 
     def __call__(
         self, piece: Any, place: Place, check: bool
@@ -156,6 +160,9 @@ def shard(piece: Any, place: Place, reader: Reader, centre: Floats, scale: Float
         values, rule = reader(piece, place, check=False)
         values = np.asarray(values, dtype=np.float64)
         problem = standardise(values, reader.names, rule, place.at_random, centre, scale)
+        if reader.lost is not None:
+            risk = cells_at_risk(problem, values, rule, place.at_random)
+            problem = with_losses(problem, risk, reader.lost)
     return to_arrays(problem, place.first_row)
 
 
@@ -179,6 +186,7 @@ class InPieces:
         transforms: Any,
         engine: Engine,
         progress: bool = False,
+        lost: Floats | None = None,
     ) -> InPieces:
         """Read the rule, the scales and the mask."""
         if blocks.shape[0] < 2:
@@ -196,7 +204,7 @@ class InPieces:
             Place(part.start, part.stop - part.start, None if own is rule else own, mask)
             for part, own, mask in zip(rows, rules, masks, strict=True)
         )
-        reader = Reader(blocks.names, rule, scales)
+        reader = Reader(blocks.names, rule, scales, lost)
         return cls(blocks, reader, tuple(places), engine, missingness, progress)
 
     @property

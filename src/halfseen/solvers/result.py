@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from halfseen.solvers.inference.likelihood import LogLikelihood
     from halfseen.solvers.inference.original_scale import OriginalScale
     from halfseen.solvers.inference.profile import Surface
+    from halfseen.solvers.inference.sensitivity import Sensitivity
+    from halfseen.solvers.loss import Loss
 
 
 class Status(enum.Enum):
@@ -207,6 +209,8 @@ class Source:
     original_rule: Missingness | None = None
     # Further arguments of ``fit``, as the user gave them.
     call: Mapping[str, Any] = field(default_factory=dict)
+    # What was said of values that were lost beside the rule.
+    loss: Any = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,6 +263,8 @@ class Fit:
         Of a fit with ``errors="t"``: its degrees of freedom. ``mean`` and ``covariance`` are then the
         location and the scatter matrix of a t distribution; the covariance of the values is
         ``tails.inflation`` times as large.
+    loss : Loss or None
+        Shares of values that were lost beside the rule, known or learned, where ``loss=`` was given.
 
     Examples
     --------
@@ -292,6 +298,7 @@ class Fit:
     frame: str | None = None
     tails: Tails | None = None
     powers: tuple[LearnedPower | None, ...] | None = None
+    loss: Loss | None = None
 
     @property
     def status(self) -> Status:
@@ -588,6 +595,8 @@ class Fit:
             *problem.from_units(g.mean, g.covariance),
             degrees=self.degrees,
         )
+        if problem.kept is not None:
+            values = values + problem.kept
         # Densities of seen values are per unit of the table, not per standard deviation, nor per unit
         # of a transformed scale.
         values = values - ~problem.hidden @ np.log(problem.scale)
@@ -728,6 +737,42 @@ class Fit:
         from halfseen.solvers.inference.bootstrap import bootstrap
 
         return bootstrap(self, replicates, kind, statistic, random_state)
+
+    def sensitivity(
+        self,
+        shares: Sequence[float] = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5),
+        factors: Sequence[float] = (0.5, 0.7, 1.0, 1.4, 2.0),
+    ) -> Sensitivity:
+        """Refit with limits that are off, and with hidden cells that were hidden for other reasons.
+
+        ``fit.plot.sensitivity`` draws it.
+
+        Parameters
+        ----------
+        shares : sequence of float
+            Shares of the hidden cells of every column with a rule that are taken to be values lost for
+            reasons that have nothing to do with any value.
+        factors : sequence of float
+            Factors of all limits of hidden cells, in original units, where they are positive; seen
+            values stay as they are.
+
+        Returns
+        -------
+        Sensitivity
+            ``sentences()``, ``bounds(share=0.3)`` and ``moves()``, and all estimates.
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> rule = hs.DetectionLimits(lower=[0.5, 0.5])
+        >>> X = hs.simulate(hs.Gaussian([1.0, 1.5], [[1.0, 0.6], [0.6, 1.0]]), rule, 500)
+        >>> fit = hs.fit(X, rule, names=["lead", "zinc"], random_state=0)
+        >>> print(fit.sensitivity().sentences()[0])
+        The sign of the correlation of lead and zinc holds up to a share of 50 %, the most looked at.
+        """
+        from halfseen.solvers.inference.sensitivity import sensitivity
+
+        return sensitivity(self, shares, factors)
 
     def graph(self) -> Graph:
         """Conditional-independence graph of a fit with ``covariance="sparse"``.
@@ -895,7 +940,7 @@ class Fit:
     def plot(self) -> Plots:
         """Figures of the fit: ``plot.pair(i, j)``, ``.marginal(i)``, ``.correlation()``, ``.trace()``.
 
-        Each returns Matplotlib axes.
+        And ``.profile(of, i)`` and ``.sensitivity()``. Each returns Matplotlib axes.
         """
         from halfseen.report import Plots
 

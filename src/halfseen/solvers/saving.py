@@ -27,6 +27,7 @@ from halfseen.missingness.base import Missingness
 from halfseen.missingness.written import CannotBeWritten, NotSaved, read_rule, write_rule
 from halfseen.solvers.fit import METHODS
 from halfseen.solvers.inference.uncertainty import StandardErrors
+from halfseen.solvers.loss import Loss
 from halfseen.solvers.missing_descent import Defaults
 from halfseen.solvers.result import Fit, MonteCarloErrors, Note, Source, Status, Tails
 
@@ -45,6 +46,8 @@ MOST_ENTRIES = 2**20
 OF_THE_TABLE = ("missing_at_random",)
 # Seeds have 128 bits at most (SeedSequence's own entropy).
 SEED_BITS = 128
+# What a file holds of lost values, as arrays.
+LOSS_ARRAYS = ("share", "standard_error", "lower", "upper", "p_value")
 POWERS: dict[str, type[BoxCox]] = {"boxcox": BoxCox, "yeojohnson": YeoJohnson}
 
 
@@ -69,6 +72,9 @@ def save(fit: Fit, path: str | os.PathLike[str]) -> None:
     if fit.monte_carlo_errors is not None:
         store.keep("monte_carlo.mean", fit.monte_carlo_errors.mean)
         store.keep("monte_carlo.covariance", fit.monte_carlo_errors.covariance)
+    if fit.loss is not None:
+        for name in LOSS_ARRAYS:
+            store.keep(f"loss.{name}", np.asarray(getattr(fit.loss, name), dtype=float))
     content = {
         "method": fit.method,
         "names": list(fit.names),
@@ -76,6 +82,7 @@ def save(fit: Fit, path: str | os.PathLike[str]) -> None:
         "notes": [{"status": note.status.name, "text": note.text} for note in fit.notes],
         "parameters": fit.parameters,
         "frame": fit.frame,
+        "loss": _write_loss(fit.loss),
         "transforms": _write_transforms(fit.transforms),
         "powers": _write_powers(fit.powers, store),
         "history": {
@@ -170,6 +177,7 @@ def _read_fit(archive: Archive) -> Fit:
         frame=_read_frame(content.get("frame")),
         tails=_read_tails(find) if "tails" in archive.names else None,
         powers=_read_powers(content.get("powers"), transforms, find),
+        loss=_read_loss(content.get("loss"), d, find),
     )
 
 
@@ -309,6 +317,27 @@ def _read_powers(
         power = getattr(transform, "power", None)
         out.append(None if name is None else LearnedPower.from_array(power, find(name, None)))
     return tuple(out)
+
+
+def _write_loss(loss: Loss | None) -> dict[str, Any] | None:
+    return (
+        None if loss is None else {"group": loss.group.tolist(), "learned": loss.learned.tolist()}
+    )
+
+
+def _read_loss(told: Any, d: int, find: _Finder) -> Loss | None:
+    if told is None:
+        return None
+    told = _mapping(told, "loss")
+    group, learned = (_list(told.get(name), "loss") for name in ("group", "learned"))
+    whole = all(isinstance(k, int) and not isinstance(k, bool) and -1 <= k < d for k in group)
+    if not (
+        whole and len(group) == len(learned) == d and all(isinstance(b, bool) for b in learned)
+    ):
+        raise InputError("loss must say of each column which share is its own.")
+    share = find.within("loss.share", (d,), high=1.0)
+    others = {name: find(f"loss.{name}", (d,)) for name in LOSS_ARRAYS if name != "share"}
+    return Loss(share, np.array(learned), np.array(group, dtype=np.intp), **others)
 
 
 def _read_notes(told: Any) -> tuple[Note, ...]:

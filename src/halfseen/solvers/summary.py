@@ -197,6 +197,10 @@ def _notes(fit: Fit) -> list[str]:
     if fit.uncertainty is not None:
         text += f" Standard errors are from the observed information. {_how_found(fit)}"
     lines = ["", RULE, *textwrap.wrap(text, WIDTH)]
+    for sentence in [] if fit.loss is None else fit.loss.sentences(fit.names):
+        lines += textwrap.wrap(
+            printable(sentence), WIDTH, initial_indent="- ", subsequent_indent="  "
+        )
     for note in fit.notes:
         if note.text:
             lines += textwrap.wrap(
@@ -327,6 +331,7 @@ def as_dict(fit: Fit, level: float = 0.95) -> dict[str, Any]:
         "standard_errors": None,
         "intervals": None,
         "monte_carlo_errors": None,
+        "loss": None if fit.loss is None else _loss_record(fit),
         "original_scale": _original_record(fit, fit.original_scale(level, labels=False)),
         "seed": None if fit.source is None else fit.source.seed,
     }
@@ -374,6 +379,18 @@ def _powers_record(fit: Fit, level: float) -> dict[str, Any] | None:
             error = _number(one.standard_error)
             out[name] = {"power": one.power, "standard_error": error, "lower": low, "upper": high}
     return out
+
+
+def _loss_record(fit: Fit) -> dict[str, Any]:
+    """Return what is known of lost values, for columns in which they may be."""
+    loss = fit.loss
+    assert loss is not None
+    fields = ("share", "standard_error", "lower", "upper", "p_value")
+    return {
+        fit.names[j]: {"learned": bool(loss.learned[j])}
+        | {name: _number(getattr(loss, name)[j]) for name in fields}
+        for j in np.flatnonzero(loss.group >= 0)
+    }
 
 
 def _transform_names(fit: Fit) -> list[str]:

@@ -20,6 +20,7 @@ from halfseen.seeds import RandomState, seed_of
 from halfseen.solvers.conditionals import check_covariance
 from halfseen.solvers.full_information.journal import EVERY, describe_run, open_checkpoint
 from halfseen.solvers.full_information.learn import Settings, learn
+from halfseen.solvers.full_information.learn_losses import LossyTable, learn_with_losses
 from halfseen.solvers.full_information.m_step import (
     LARGEST_VARIANCE,
     SMALLEST_VARIANCE,
@@ -58,6 +59,7 @@ def full(
     correlation: ArrayLike | None = None,
     mean: ArrayLike | None = None,
     missing_at_random: ArrayLike | None = None,
+    loss: Any = None,
     shrinkage: float | None = None,
     penalty: float | None = None,
     errors: str = "normal",
@@ -98,6 +100,11 @@ def full(
         The mean, where it is known.
     missing_at_random : boolean array of shape (n, d), optional
         Hidden cells that are simply missing: the rule says nothing about them.
+    loss : float, "learn", mapping or sequence, optional
+        Share of the values that the rule shows which were lost all the same, for reasons that have
+        nothing to do with any value; their cells are hidden like others. One for all columns that have
+        a rule, or one for each, by name in a mapping; "learn" estimates it, with an interval and a test
+        that nothing was lost (``Fit.loss``).
     shrinkage : float, optional
         The share for ``covariance="shrinkage"``, between 0 and 1; chosen from the data by default.
     penalty : float, optional
@@ -163,6 +170,12 @@ def full(
         table = X.moments
     else:
         rows = HeldRows(read_problem(X, missingness, missing_at_random, n_jobs), n_jobs)
+    lossy = None
+    if loss is not None:
+        if not isinstance(rows, HeldRows):
+            raise InputError("loss= of rows that are kept elsewhere is an argument of fit.")
+        lossy = LossyTable.read(rows.problem, X, missingness, missing_at_random, loss)
+        rows = HeldRows(lossy.problem(np.nan_to_num(lossy.asked.share)), n_jobs)
     rows.check()
     about = rows.overview
     options: dict[str, Any] = {
@@ -171,9 +184,9 @@ def full(
     }  # fmt: skip
     m_step, notes = m_step_for(about, **options)
     if degrees != math.inf:
-        _check_tails(m_step)
+        _check_tails(m_step, loss)
         options |= {"errors": errors, "degrees_of_freedom": degrees_of_freedom}
-    source = Source(X, missingness, missing_at_random, settings.seed, n_jobs, options)
+    source = Source(X, missingness, missing_at_random, settings.seed, n_jobs, options, loss=loss)
     with single_blas_thread():
         if start is None:
             first = start_from(table, rows, n_jobs)
@@ -196,14 +209,18 @@ def full(
             settings = replace(settings, journal=found.for_run(run))
         if isinstance(m_step.structure, Sparse) and penalty is None:
             m_step = replace(m_step, structure=choose_penalty(rows, m_step.mean, first, settings))
-        common = rows, m_step, first, settings, notes
+        common, following = (m_step, first, settings, notes), start is not None
+        if lossy is not None:
+            return learn_with_losses(lossy, *common, source, following)
         if degrees == math.inf:
-            return learn(*common, source, follow_start=start is not None)
-        return learn_tails(*common, degrees, source, follow_start=start is not None)
+            return learn(rows, *common, source, following)
+        return learn_tails(rows, *common, degrees, source, following)
 
 
-def _check_tails(m_step: MStep) -> None:
+def _check_tails(m_step: MStep, loss: Any) -> None:
     """Raise where a t distribution cannot be learned."""
+    if loss is not None:
+        raise InputError('loss= goes with normal errors: leave errors="t" or loss= out.')
     if m_step.structure.regularised:
         raise InputError(
             'errors="t" needs a covariance that is free, diagonal or known, or known correlations, and '

@@ -103,6 +103,8 @@ class Problem:
         The rule for these columns; None where the table itself says what is hidden.
     at_random : boolean array or None
         Cells that were said to be missing for no modelled reason.
+    kept : array of shape (n,) or None
+        Where values may have been lost: the log-probability that those which are seen were not.
     """
 
     Y: Floats
@@ -112,6 +114,7 @@ class Problem:
     names: tuple[str, ...]
     missingness: Missingness | None
     at_random: Mask | None
+    kept: Floats | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -151,6 +154,7 @@ class Problem:
             self.names,
             self.missingness,
             at_random,
+            None if self.kept is None else self.kept[rows],
         )
 
     def to_units(self, mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:

@@ -25,10 +25,13 @@ from halfseen.simulate import simulate
 from halfseen.solvers.full_information.expectation import at_random
 from halfseen.solvers.full_information.full import full, m_step_for
 from halfseen.solvers.full_information.learn import Settings, learn
+from halfseen.solvers.full_information.learn_losses import LossyTable, learn_with_losses
+from halfseen.solvers.full_information.m_step import MStep
 from halfseen.solvers.full_information.problem import Problem, read_problem
 from halfseen.solvers.full_information.rows import HeldRows
 from halfseen.solvers.full_information.tails import learn_tails
 from halfseen.solvers.inference.intervals import Limits
+from halfseen.solvers.loss import cells_at_risk
 
 if TYPE_CHECKING:
     from halfseen.solvers.result import Fit, Source
@@ -179,7 +182,7 @@ def refits(
     if kind == "parametric":
         shared: dict[str, Any] = {
             "accuracy": ACCURACY, "standard_errors": standard_errors, "start": fit.gaussian,
-            "n_jobs": source.n_jobs, **options,
+            "n_jobs": source.n_jobs, "loss": source.loss, **options,
         }  # fmt: skip
         for drawn, X, mask in simulated_tables(fit, count, seed):
             try:
@@ -190,7 +193,10 @@ def refits(
                 # A column of which next to nothing is seen: whoever asked counts.
                 continue
         return
-    problem = _problem(source)
+    problem, lossy = _problem(source), None
+    if source.loss is not None:
+        given = source.X, source.missingness, source.missing_at_random
+        lossy = LossyTable.read(problem, *given, source.loss)
     m_step = m_step_for(problem.overview, **options)[0]
     start = problem.from_units(fit.gaussian.mean, fit.gaussian.covariance)
     for k in range(count):
@@ -199,16 +205,25 @@ def refits(
         drawn = int(rng.integers(2**63))
         settings = Settings(ACCURACY, STEPS, standard_errors, drawn, False, source.n_jobs)
         with single_blas_thread():
-            drawn_rows = HeldRows(problem.take(rows), source.n_jobs)
-            if np.isinf(fit.degrees):
-                found = learn(drawn_rows, m_step, start, settings, [], follow_start=True)
-            else:
-                degrees = options["degrees_of_freedom"]
-                found = learn_tails(
-                    drawn_rows, m_step, start, settings, [], degrees, follow_start=True
+            if lossy is not None:
+                found = learn_with_losses(
+                    lossy.take(rows), m_step, start, settings, [], follow_start=True, intervals=False
                 )
+            else:
+                drawn_rows = HeldRows(problem.take(rows), source.n_jobs)
+                found = _learn(drawn_rows, m_step, start, settings, fit)
         # Outside: whoever asked goes on with the threads it had.
         yield found
+
+
+def _learn(
+    rows: HeldRows, m_step: MStep, start: tuple[Floats, Floats], settings: Settings, fit: Fit
+) -> Fit:
+    """Learn as a fit did, from where it ended."""
+    if fit.tails is None:
+        return learn(rows, m_step, start, settings, [], follow_start=True)
+    degrees = None if fit.tails.learned else fit.degrees
+    return learn_tails(rows, m_step, start, settings, [], degrees, follow_start=True)
 
 
 def check_refits(fit: Fit) -> Source:
@@ -235,7 +250,8 @@ def simulated_tables(
 ) -> Iterator[tuple[int, Table, NDArray[np.bool_] | None]]:
     """Yield tables drawn from a fit and hidden by its rule, with a seed, and which cells are blank.
 
-    Cells that are missing at random stay so, in their rows: the rule says nothing about them.
+    Cells that are missing at random stay so, in their rows: the rule says nothing about them. Values are
+    lost beside the rule as the fit says.
     """
     source = fit.source
     assert source is not None
@@ -248,11 +264,18 @@ def simulated_tables(
             "a parametric bootstrap needs to know what each value was compared with, which "
             'IntervalData says of hidden cells alone; use kind="rows".'
         )
-    blank = at_random(_problem(source).holes)
+    problem = _problem(source)
+    blank = at_random(problem.holes)
     rule = source.missingness.for_columns(fit.names)
+    share = None
+    if fit.loss is not None:
+        risk = cells_at_risk(problem, source.X, rule, source.missing_at_random)
+        share = np.where(risk, fit.loss.share, 0.0)
     for k in range(count):
         drawn = int(keyed_generator(seed, Purpose.BOOTSTRAP, k).integers(2**63))
         degrees = None if np.isinf(fit.degrees) else fit.degrees
         X = simulate(fit.gaussian, rule, fit.rows, drawn, degrees_of_freedom=degrees)
         X[blank] = np.nan
+        if share is not None:
+            X[keyed_generator(drawn, Purpose.LOSSES).random(X.shape) < share] = np.nan
         yield drawn, Table(X, fit.names), blank if blank.any() else None

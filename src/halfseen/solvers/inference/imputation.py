@@ -36,6 +36,7 @@ from halfseen.solvers.full_information.problem import Problem, read_problem
 from halfseen.solvers.inference.bootstrap import refits
 from halfseen.solvers.inference.piecewise import PieceMeans, agree, special_columns
 from halfseen.solvers.result import name_some
+from halfseen.solvers.loss import losing
 from halfseen.solvers.scales import apply
 
 if TYPE_CHECKING:
@@ -66,9 +67,8 @@ def read_source(
         with warnings.catch_warnings():
             # How the table was read was said when it was fitted.
             warnings.simplefilter("ignore", AssumptionWarning)
-            return read_problem(
-                source.X, source.missingness, source.missing_at_random, source.n_jobs, units
-            )
+            given = source.X, source.missingness, source.missing_at_random
+            return losing(read_problem(*given, source.n_jobs, units), fit.loss, *given)
     rule = missingness
     if rule is None and source is not None:
         rule = source.missingness if source.original is None else source.original_rule
@@ -81,7 +81,7 @@ def read_source(
         table, rule = apply(table, rule, fit.transforms)
     problem = read_problem(table, rule, missing_at_random, None, units)
     check_feasible(problem.Y, problem.holes, problem.names)
-    return problem
+    return losing(problem, fit.loss, table, rule, missing_at_random)
 
 
 def _mask_or_none(given: Any) -> NDArray[np.bool_] | None:
@@ -314,5 +314,11 @@ def simulate_like(fit: Fit, n: int, missingness: Any, random_state: RandomState)
         fit.gaussian, rule.transformed(transforms, fit.names), n, random_state, return_complete=True,
         degrees_of_freedom=None if np.isinf(fit.degrees) else fit.degrees,
     )  # fmt: skip
-    values = np.where(np.isnan(X), np.nan, back_to_units(Z, transforms))
+    hidden = np.isnan(X)
+    if missingness is None and fit.loss is not None:
+        lost = (
+            keyed_generator(seed_of(random_state), Purpose.LOSSES).random(X.shape) < fit.loss.share
+        )
+        hidden |= lost
+    values = np.where(hidden, np.nan, back_to_units(Z, transforms))
     return frame_of(values, fit.names, fit.frame)

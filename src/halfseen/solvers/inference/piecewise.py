@@ -49,6 +49,7 @@ class PieceMeans:
         place = np.arange(self.owner.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         piece = np.repeat(first, sizes) + place
         self.lower, self.upper = table.lower[piece], table.upper[piece]
+        self.log_weight = table.log_weight[piece]
         self.centre, self.scale = problem.centre[column], problem.scale[column]
         if transform.kink is not None:
             self._split((transform.kink - self.centre) / self.scale)
@@ -72,6 +73,7 @@ class PieceMeans:
         self.upper = np.append(np.where(across, kink, self.upper), upper)
         self.lower = np.append(self.lower, np.full(upper.size, kink))
         self.owner = np.append(self.owner, self.owner[across])
+        self.log_weight = np.append(self.log_weight, self.log_weight[across])
 
     def add(self, Z: Floats, R: Floats, mean: Floats, P: Floats) -> None:
         """Add a draw of all rows, which less their mean are ``Z``, with ``R = Z P``."""
@@ -80,9 +82,10 @@ class PieceMeans:
         restricted_nodes(
             m[self.owner], P[j, j] ** -0.5, self.lower, self.upper, self._node, self._weight, self._mass
         )  # fmt: skip
+        mass = self._mass + self.log_weight
         top = np.full(self.rows.size, -np.inf)
-        np.maximum.at(top, self.owner, self._mass)
-        share = np.exp(self._mass - top[self.owner])
+        np.maximum.at(top, self.owner, mass)
+        share = np.exp(mass - top[self.owner])
         share /= np.bincount(self.owner, share, self.rows.size)[self.owner]
         values = self.transform.inverse(self.centre + self.scale * self._node)
         if self.several.size:
@@ -145,6 +148,10 @@ def special_columns(
 ) -> dict[int, Transform]:
     """Columns on curved scales or with sets of several pieces, and their transforms."""
     sets, index = problem.holes.sets, problem.holes.index
-    several = set(np.nonzero((index >= 0) & (np.diff(sets.start)[index] > 1))[1].tolist())
+    owner = np.repeat(np.arange(len(sets)), np.diff(sets.start))
+    # A set of lost values leaves nothing out, so that no mean falls between its pieces.
+    lost = np.bincount(owner[sets.log_weight != 0.0], minlength=len(sets)) > 0
+    many = (np.diff(sets.start) > 1) & ~lost
+    several = set(np.nonzero((index >= 0) & many[index])[1].tolist())
     scales = transforms or (Identity(),) * index.shape[1]
     return {j: t for j, t in enumerate(scales) if j in several or not isinstance(t, Identity)}

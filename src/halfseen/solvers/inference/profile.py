@@ -459,6 +459,8 @@ def profile_refusal(fit: Fit) -> str | None:
         return "the fit has no standard errors"
     if fit.parameters == 0:
         return "every parameter is known"
+    if fit.loss is not None and fit.loss.learned.any():
+        return "the share of lost values was learned, and a profile would hold it fixed"
     if fit.uncertainty.parameters is None:
         return f"with {len(fit.names)} columns only pairs of columns are looked at"
     if fit.tails is not None and fit.tails.learned and not np.isinf(fit.degrees):

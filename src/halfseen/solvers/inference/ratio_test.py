@@ -167,7 +167,9 @@ def _simulated_statistics(small: Fit, large: Fit, count: int, seed: int) -> NDAr
         }  # fmt: skip
         try:
             values = [
-                full(X, small.source.missingness, **shared, **source.options).log_likelihood.value
+                full(
+                    X, small.source.missingness, loss=source.loss, **shared, **source.options
+                ).log_likelihood.value
                 for source in (large.source, small.source)
             ]
         except NotIdentifiedError:
