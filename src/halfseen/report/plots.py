@@ -13,11 +13,13 @@ from halfseen.errors import InputError
 from halfseen.report.content import report_content
 from halfseen.report.shares import write_shares
 from halfseen.report.words import signed
+from halfseen.solvers.inference.sensitivity import NORMAL_95
 from halfseen.solvers.summary import shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from halfseen.solvers.inference.sensitivity import Sensitivity
     from halfseen.solvers.result import Fit
 
 # The colours of the page in daylight.
@@ -33,6 +35,8 @@ MOST_NUMBERS, MOST_NAMES = 25, 40
 LINES, DASHES = (RECOVERED, NAIVE, INK, HIDDEN), ("-", "--", ":")
 # How far down a profile is drawn, in cutoffs.
 FLOOR = -1.6
+# Estimates that are drawn as they move.
+MOST_MOVES = 6
 MARKERS = {"b": ("<", "v"), "a": (">", "^"), "i": ("D", "D")}
 
 
@@ -255,6 +259,42 @@ class Plots:
         ax.set_xlabel(plain(shorten(found.name, 60)))
         ax.set_ylabel("log-likelihood, less its top")
         ax.legend(frameon=False, fontsize="small", loc="lower center")
+        _tidy(ax)
+        return ax
+
+    def sensitivity(
+        self, by: str = "share", found: Sensitivity | None = None, ax: Axes | None = None
+    ) -> Axes:
+        """Draw how estimates move under other assumptions, in their standard errors.
+
+        By the share of hidden cells that were lost for other reasons, or by the factor that limits are
+        off by (``by="factor"``); of ``found``, or of ``fit.sensitivity()``. The estimates that move most
+        are drawn.
+        """
+        found = self.fit.sensitivity() if found is None else found
+        moves = sorted(found.moves(by), key=lambda move: -float(np.abs(move.in_errors).max()))
+        ax = _axes(ax, (6.4, 4.2))
+        at = found.shares * 100.0 if by == "share" else found.factors
+        ax.axhspan(
+            -NORMAL_95, NORMAL_95, color=RULE, alpha=0.4, linewidth=0, zorder=0,
+            label="95 % interval of the fit",
+        )  # fmt: skip
+        for k, move in enumerate(moves[:MOST_MOVES]):
+            style: dict[str, Any] = {
+                "color": LINES[k % len(LINES)], "linestyle": DASHES[k // len(LINES)],
+            }  # fmt: skip
+            name = plain(shorten(move.name, 44))
+            ax.plot(at, move.in_errors, marker="o", markersize=3, label=name, **style)
+        ax.axhline(0.0, color=RULE, linewidth=1.0, zorder=1)
+        if by == "share":
+            ax.set_xlabel("hidden cells that were lost for other reasons, %")
+        else:
+            ax.set_xscale("log")
+            ax.set_xticks(at, [f"{factor:g}" for factor in at], minor=False)
+            ax.set_xticks([], minor=True)
+            ax.set_xlabel("factor of all limits")
+        ax.set_ylabel("change of the estimate, in standard errors")
+        ax.legend(frameon=False, fontsize="small", loc="best")
         _tidy(ax)
         return ax
 
