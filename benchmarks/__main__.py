@@ -21,6 +21,7 @@ from benchmarks import (  # noqa: F401 - importing registers their tasks
     learned_powers,
     linear_threshold,
     monte_carlo,
+    losses,
     out_of_core,
     pairwise_limit,
     random_designs,
