@@ -71,6 +71,23 @@ def test_rules_limits_and_blanks(halfseen, tmp_path):
     assert json.loads(other.stdout)["method"] == "pairwise"
 
 
+def test_values_that_were_lost(halfseen, tmp_path):
+    (tmp_path / "data.csv").write_text(RULED)
+    words = "fit", "data.csv", "--seen", "lead: >=0.5", "--log", "--json"
+    known = json.loads(halfseen(*words, "--loss", "0.2").stdout)
+    assert known["loss"]["lead"]["share"] == 0.2
+    assert known["loss"]["lead"]["learned"] is False
+    assert list(known["loss"]) == ["lead"]
+    plain = json.loads(halfseen(*words).stdout)
+    assert plain["loss"] is None
+    assert known["mean"]["lead"] > plain["mean"]["lead"]
+    learned = json.loads(halfseen(*words, "--loss", "learn").stdout)["loss"]["lead"]
+    assert 0.0 <= learned["lower"] <= learned["share"] <= learned["upper"] <= 1.0
+    refused = halfseen(*words, "--loss", "some")
+    assert refused.exit_code == 2
+    assert "must be a share from 0 to below 1" in refused.stderr
+
+
 def test_limits_by_cell_and_rules_for_the_rest(halfseen, tmp_path):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(100, 3))

@@ -298,6 +298,30 @@ def test_profiles_are_at_the_known_share_and_refused_for_a_learned_one():
     assert set(learned.confidence_interval().methods["mean"]) == {"wald"}
 
 
+def test_nested_fits_learn_their_shares_each():
+    X, rule = _table(300)
+    small, large = (
+        hs.fit(X, rule, loss="learn", covariance=kind, random_state=0, n_jobs=1)
+        for kind in ("diagonal", "free")
+    )
+    assert small.loss.share[0] != large.loss.share[0]
+    found = hs.likelihood_ratio_test(small, large)
+    ref = 2.0 * (large.log_likelihood.value - small.log_likelihood.value)
+    assert found.statistic == pytest.approx(ref, rel=1e-9)
+    assert found.degrees_of_freedom == 1
+    plain = hs.fit(X, rule, covariance="diagonal", random_state=0, n_jobs=1)
+    with pytest.raises(hs.errors.InputError, match="the same loss="):
+        hs.likelihood_ratio_test(plain, large)
+
+
+def test_the_page_says_it(tmp_path):
+    X, rule = _table(100)
+    fit = hs.fit(X, rule, loss=0.15, random_state=0, n_jobs=1)
+    page = fit.report(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "15.0 % are taken to be lost" in page
+    assert "loss=0.15" in page
+
+
 def test_robust_errors_know_of_losses():
     X, rule = _table(1500)
     fit = hs.fit(X, rule, loss=0.15, random_state=0, n_jobs=1)

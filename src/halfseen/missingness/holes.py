@@ -277,7 +277,7 @@ class Holes:
         --------
         >>> import numpy as np, halfseen as hs
         >>> X = np.array([[np.nan], [2.0]])
-        >>> holes = hs.DetectionLimits(lower=0.5).holes(X, None)
+        >>> holes = hs.DetectionLimits(lower=[[0.5], [0.5]]).holes(X, None)
         >>> lost = holes.with_losses(np.array([0.1]), np.isnan(X))
         >>> which = lost.index[0, 0]
         >>> pieces = slice(*lost.sets.start[which : which + 2])

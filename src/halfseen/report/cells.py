@@ -133,7 +133,8 @@ def read_cells(fit: Fit) -> Cells | None:
         index = np.full(values.shape, NO_SET, dtype=np.int32)
         free = np.zeros(values.shape, dtype=bool)
         return Cells(values, index, whole_line(), *_describe(whole_line()), free, labels)
-    problem = read_source(fit, None)
+    # Where the rule hides them: any hidden cell may be a lost value, where losses are modelled.
+    problem = read_source(replace(fit, loss=None), None)
     mean, scale = fit.gaussian.mean, fit.gaussian.standard_deviations
     holes = problem.holes
     column = np.repeat(holes.set_column, np.diff(holes.sets.start))

@@ -160,7 +160,8 @@ def status_of(fit: Fit) -> dict[str, Any]:
 
 def _notes(fit: Fit) -> list[str]:
     """Texts of the notes; a note without one says its status, unless the page says it already."""
-    texts = [note.text or note.status.value for note in fit.notes]
+    texts = [] if fit.loss is None else fit.loss.sentences(fit.names)
+    texts += [note.text or note.status.value for note in fit.notes]
     return [t for t in dict.fromkeys(texts) if t != fit.status.value]
 
 

@@ -403,6 +403,9 @@ def _describe(fit: Fit, profile: Profile, top: Peak, errors: bool, intervals: bo
     learned, count = table.asked.learned, top.epsilon.size
     loss = replace(Loss.known(table.shares(top.epsilon), table.asked.group), learned=learned)
     fit = replace(fit, parameters=None if fit.parameters is None else fit.parameters + count)
+    if singular(top.covariance):
+        text = "The share of lost values was looked for at a few places only."
+        fit = replace(fit, notes=(*fit.notes, Note(Status.ON_DOMAIN_EDGE, text)))
     if not errors or singular(top.covariance):
         return replace(fit, loss=loss)
     at = profile.slopes(top)

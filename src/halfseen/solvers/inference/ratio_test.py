@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +19,8 @@ from halfseen.solvers.full_information.problem import Problem
 from halfseen.solvers.inference.bootstrap import FEWEST_USABLE, simulated_tables
 from halfseen.solvers.inference.imputation import read_source
 from halfseen.solvers.inference.likelihood import row_log_ratios
+from halfseen.solvers.inference.likelihood import row_log_likelihoods
+from halfseen.solvers.loss import Loss, losing
 
 if TYPE_CHECKING:
     from halfseen.solvers.result import Fit
@@ -128,7 +130,7 @@ def likelihood_ratio_test(
     assert large.source is not None
     if not _same_table(small.source.X, large.source.X):
         raise InputError("both fits must be of the same table; these are not.")
-    problem, other = read_source(large, None), read_source(small, None)
+    problem, other = (read_source(replace(fit, loss=None), None) for fit in (large, small))
     if not same_holes(problem, other):
         raise InputError("both fits must be under the same rule; these hide values differently.")
     above, below = (
@@ -138,6 +140,24 @@ def likelihood_ratio_test(
     ratios, variance = row_log_ratios(problem.Y, problem.holes, above, below)
     statistic = 2.0 * float(ratios.sum())
     error = 2.0 * float(np.sqrt(variance.sum()))
+    if not _same_losses(large.loss, small.loss):
+        raise InputError(
+            "both fits must have the same loss=; that nothing was lost is tested by fit.loss.p_value of "
+            'a fit with loss="learn".'
+        )
+    values, variance = [], []
+    for fit in (large, small):
+        given = large.source.X, large.source.missingness, large.source.missing_at_random
+        own = losing(problem, fit.loss, *given)
+        found = row_log_likelihoods(
+            own.Y,
+            own.holes,
+            *own.from_units(fit.gaussian.mean, fit.gaussian.covariance),
+        )
+        values.append(found[0] if own.kept is None else found[0] + own.kept)
+        variance.append(found[1])
+    statistic = 2.0 * float((values[0] - values[1]).sum())
+    error = 2.0 * float(np.sqrt((variance[0] + variance[1]).sum()))
     if statistic < -max(SLACK, 4.0 * error):
         raise InputError(
             f"small is likelier than large, by {-0.5 * statistic:.3g} in log-likelihood, so it cannot "
@@ -182,6 +202,14 @@ def _simulated_statistics(small: Fit, large: Fit, count: int, seed: int) -> NDAr
             "there is no factor; leave replicates out."
         )
     return np.array(out)
+
+
+def _same_losses(a: Loss | None, b: Loss | None) -> bool:
+    """Whether the same shares are learned, and the same are known."""
+    if a is None or b is None:
+        return a is b
+    same = np.array_equal(a.group, b.group) and np.array_equal(a.learned, b.learned)
+    return same and np.array_equal(a.share[~a.learned], b.share[~b.learned])
 
 
 def _same_table(a: Any, b: Any) -> bool:

@@ -92,7 +92,7 @@ class Sensitivity:
     >>> print(found.sentences()[0])
     The sign of the correlation of lead and zinc holds up to a share of 50 %, the most looked at.
     >>> [round(float(one.gaussian.mean[0]), 1) for one in found.by_share]
-    [0.9, 1.0, 1.0, 1.1, 1.1, 1.2]
+    [1.0, 1.1, 1.1, 1.1, 1.2, 1.2]
     """
 
     names: tuple[str, ...]
