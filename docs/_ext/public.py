@@ -37,6 +37,7 @@ FOR_THE_LIBRARY = {
     "IntervalData.with_ends",
     "LinearThreshold.normalised",
     "LinearThreshold.scaled",
+    "Loss.known",
     "NormalityTest.absent",
     "NormalityTest.of",
     "PairMoments.check_range",
