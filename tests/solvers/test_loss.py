@@ -248,6 +248,21 @@ def test_columns_and_rows_without_a_limit_are_left_alone():
     assert list(fit.loss.share) == [0.1, 0.0]
 
 
+def test_cells_that_say_why_they_are_hidden_are_not_lost():
+    X, rule = _table(150)
+    hidden = np.isnan(X)
+    # Blanks in the first column; in the second every hidden cell says "<0.2".
+    ends = np.where(hidden, [np.inf, LIMITS[1]], X)
+    data = hs.IntervalData(np.where(hidden, -np.inf, X), ends)
+    with pytest.warns(hs.errors.AssumptionWarning, match="hidden by the rule, in column x0"):
+        told = hs.fit(data, rule, loss=0.15, random_state=0, n_jobs=1)
+    assert list(told.loss.share) == [0.15, 0.0]
+    table = hs.fit(X, rule, loss=[0.15, 0.0], random_state=0, n_jobs=1)
+    # The same likelihood, in other units of the columns.
+    np.testing.assert_allclose(told.mean, table.mean, atol=1e-6)
+    assert told.log_likelihood.value == pytest.approx(table.log_likelihood.value, abs=1e-6)
+
+
 def test_imputations_come_from_both_sides():
     X, rule = _table(2000, share=0.2)
     fit = hs.fit(X, rule, loss=0.2, random_state=0, n_jobs=1)
