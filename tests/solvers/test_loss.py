@@ -197,6 +197,9 @@ def test_without_losses_the_edge_is_found():
         assert fit.loss.lower[0] == 0.0 or fit.loss.p_value[0] < 0.05
         assert share < fit.loss.upper[0] < 0.3
         assert (fit.loss.p_value[0] == 1.0) == (share == 0.0)
+        if share == 0.0:
+            # A normal distribution of this spread would leave the interval no more often than it does.
+            assert fit.loss.standard_error[0] <= fit.loss.upper[0] / 1.959
 
 
 def test_columns_with_shares_of_their_own():

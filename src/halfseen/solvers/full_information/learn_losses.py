@@ -397,6 +397,26 @@ def _first_looks(
     return profile, notes
 
 
+def _uncertain_shares(
+    profile: Profile, top: Peak, at: Slopes, intervals: bool
+) -> tuple[Floats, Floats]:
+    """Return the covariance of shares; and standard error, ends and p-value of each."""
+    values, vectors = np.linalg.eigh(at.curvature)
+    # A direction that is not curved downwards is as good as not known.
+    V = (vectors / np.maximum(values, 1.0)) @ vectors.T
+    spread = np.sqrt(np.diag(V))
+    told = np.full((spread.size, 4), np.nan)
+    shrink = np.ones(spread.size)
+    for k, error in enumerate(spread):
+        if intervals:
+            told[k, 1:] = profile.interval(top, k, error)
+            if top.epsilon[k] == 0.0:
+                # On the edge the likelihood falls by its slope, too: the interval knows how fast.
+                shrink[k] = min(1.0, told[k, 2] / CUTOFF / error)
+    told[:, 0] = shrink * spread
+    return V * np.outer(shrink, shrink), told
+
+
 def _describe(fit: Fit, profile: Profile, top: Peak, errors: bool, intervals: bool) -> Fit:
     """Add the shares that were learned to a fit, and what is not known about them."""
     table = profile.table
@@ -409,15 +429,10 @@ def _describe(fit: Fit, profile: Profile, top: Peak, errors: bool, intervals: bo
     if not errors or singular(top.covariance):
         return replace(fit, loss=loss)
     at = profile.slopes(top)
-    values, vectors = np.linalg.eigh(at.curvature)
-    # A direction that is not curved downwards is as good as not known.
-    V = (vectors / np.maximum(values, 1.0)) @ vectors.T
-    spread = np.sqrt(np.diag(V))
+    V, told = _uncertain_shares(profile, top, at, intervals)
     found = np.full((4, learned.size), np.nan)
     for k, columns in enumerate(table.asked.to_learn):
-        found[0, columns] = spread[k]
-        if intervals:
-            found[1:, columns] = np.array(profile.interval(top, k, spread[k]))[:, None]
+        found[:, columns] = told[k][:, None]
     error, lower, upper, p_value = found
     loss = replace(loss, standard_error=error, lower=lower, upper=upper, p_value=p_value)
     uncertainty = fit.uncertainty
