@@ -172,7 +172,9 @@ def assumptions(fit: Fit, transformed: bool) -> list[dict[str, Any]]:
     """
     scale = " after the transformations named above" if transformed else ""
     if fit.powers is not None:
-        scale += f" (learned: {powers_in_words(fit)}; intervals in original units take account of it)"
+        scale += (
+            f" (learned: {powers_in_words(fit)}; intervals in original units take account of it)"
+        )
     return [
         {
             "title": "The distribution",

@@ -394,6 +394,7 @@ def _fit_table(
         modelled, modelled_rule, scales, powers = to_model_scale(
             table, rule, at_random, transforms, n_jobs
         )
+        _check_powers(powers, table.names, options)
         with warnings.catch_warnings():
             if not isinstance(rule, Truncation):
                 # How the table was read was said just now, in its own units.
@@ -406,6 +407,18 @@ def _fit_table(
     source = result.source or Source(table, rule, None, 0, options.get("n_jobs"), {})
     notes = (*result.notes, *power_notes(powers or (), table.names))
     return dataclasses.replace(result, source=source, transforms=scales, powers=powers, notes=notes)
+
+
+def _check_powers(
+    powers: Sequence[LearnedPower | None] | None, names: Sequence[str], options: dict[str, Any]
+) -> None:
+    """Raise where a power was learned as if tails were normal, and they are not to be."""
+    found = [name for name, one in zip(names, powers or (), strict=False) if one is not None]
+    if found and options.get("errors", "normal") != "normal":
+        raise InputError(
+            f"the power of column {name_some(found)} would be learned as if errors were normal, so it "
+            'does not go with errors="t": state it, such as boxcox(0.3), or take logarithms.'
+        )
 
 
 def _choose(method: str, missingness: Missingness | None, X: Any) -> Callable[..., Fit]:

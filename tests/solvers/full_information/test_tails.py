@@ -312,6 +312,15 @@ def test_bad_options(options, text):
         hs.fit(heavy(50, 3.0), RULE, **options)
 
 
+def test_what_does_not_go_with_heavy_tails():
+    X = np.exp(heavy(60, 3.0))
+    rule = hs.DetectionLimits(lower=math.exp(LIMIT))
+    with pytest.raises(InputError, match="power of column x0, x1 would be learned as if"):
+        hs.fit(X, rule, transforms="boxcox", errors="t", random_state=0)
+    with pytest.raises(InputError, match="loss= goes with normal errors"):
+        hs.fit(heavy(60, 3.0), RULE, errors="t", loss=0.1, random_state=0)
+
+
 def test_infinite_degrees_are_a_gaussian():
     X = heavy(50, 3.0)
     ref = hs.fit(X, RULE, random_state=0)

@@ -207,7 +207,13 @@ def refits(
         with single_blas_thread():
             if lossy is not None:
                 found = learn_with_losses(
-                    lossy.take(rows), m_step, start, settings, [], follow_start=True, intervals=False
+                    lossy.take(rows),
+                    m_step,
+                    start,
+                    settings,
+                    [],
+                    follow_start=True,
+                    intervals=False,
                 )
             else:
                 drawn_rows = HeldRows(problem.take(rows), source.n_jobs)

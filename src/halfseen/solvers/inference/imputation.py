@@ -35,8 +35,8 @@ from halfseen.solvers.full_information.feasible import check_feasible
 from halfseen.solvers.full_information.problem import Problem, read_problem
 from halfseen.solvers.inference.bootstrap import refits
 from halfseen.solvers.inference.piecewise import PieceMeans, agree, special_columns
-from halfseen.solvers.result import name_some
 from halfseen.solvers.loss import losing
+from halfseen.solvers.result import name_some
 from halfseen.solvers.scales import apply
 
 if TYPE_CHECKING:

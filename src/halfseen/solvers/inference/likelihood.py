@@ -80,15 +80,20 @@ def row_log_ratios(
     below: Place,
     seed: int = 0,
     n_jobs: int | None = None,
+    below_holes: Holes | None = None,
 ) -> tuple[Floats, Floats]:
     """How much likelier each row is at one place than at another, and the variance.
 
-    Both are estimated with the same points, so that most of their noise cancels.
+    Both are estimated with the same points, so that most of their noise cancels. ``below_holes`` are the
+    holes at the second place, where values were lost in another share there.
     """
+    asked = (holes, above), (holes if below_holes is None else below_holes, below)
 
     def ask(rows: Rows, points: int) -> tuple[Floats, Floats]:
-        own = Y[rows], holes.take(rows)
-        found = [_averages(_shifted_logs(*own, at, points, seed, n_jobs)) for at in (above, below)]
+        found = [
+            _averages(_shifted_logs(Y[rows], own.take(rows), at, points, seed, n_jobs))
+            for own, at in asked
+        ]
         (high, more), (low, less) = found
         bias = 0.5 * (_variances(more) - _variances(less))
         return high - low + bias, _variances(more - less)

@@ -146,7 +146,9 @@ def _items(transform: Transform, z: Floats, heavy: bool) -> list[_Item]:
     if isinstance(transform, Identity):
         mean = median
     elif heavy:
-        mean = _Item(lambda mu, sigma: math.nan, np.asarray, lambda *place: math.nan)
+        mean = _Item(
+            lambda mu, sigma: math.nan, np.asarray, lambda *place: np.full_like(place[1], np.nan)
+        )
     elif transform.least == 0.0:
         # Of something positive: on the log scale.
         mean = _Item(

@@ -19,7 +19,6 @@ from halfseen.solvers.full_information.problem import Problem
 from halfseen.solvers.inference.bootstrap import FEWEST_USABLE, simulated_tables
 from halfseen.solvers.inference.imputation import read_source
 from halfseen.solvers.inference.likelihood import row_log_ratios
-from halfseen.solvers.inference.likelihood import row_log_likelihoods
 from halfseen.solvers.loss import Loss, losing
 
 if TYPE_CHECKING:
@@ -133,31 +132,24 @@ def likelihood_ratio_test(
     problem, other = (read_source(replace(fit, loss=None), None) for fit in (large, small))
     if not same_holes(problem, other):
         raise InputError("both fits must be under the same rule; these hide values differently.")
-    above, below = (
-        (*problem.from_units(fit.gaussian.mean, fit.gaussian.covariance), fit.degrees)
-        for fit in (large, small)
-    )
-    ratios, variance = row_log_ratios(problem.Y, problem.holes, above, below)
-    statistic = 2.0 * float(ratios.sum())
-    error = 2.0 * float(np.sqrt(variance.sum()))
     if not _same_losses(large.loss, small.loss):
         raise InputError(
             "both fits must have the same loss=; that nothing was lost is tested by fit.loss.p_value of "
             'a fit with loss="learn".'
         )
-    values, variance = [], []
-    for fit in (large, small):
-        given = large.source.X, large.source.missingness, large.source.missing_at_random
-        own = losing(problem, fit.loss, *given)
-        found = row_log_likelihoods(
-            own.Y,
-            own.holes,
-            *own.from_units(fit.gaussian.mean, fit.gaussian.covariance),
-        )
-        values.append(found[0] if own.kept is None else found[0] + own.kept)
-        variance.append(found[1])
-    statistic = 2.0 * float((values[0] - values[1]).sum())
-    error = 2.0 * float(np.sqrt((variance[0] + variance[1]).sum()))
+    given = large.source.X, large.source.missingness, large.source.missing_at_random
+    above, below = (losing(problem, fit.loss, *given) for fit in (large, small))
+    places = [
+        (*problem.from_units(fit.gaussian.mean, fit.gaussian.covariance), fit.degrees)
+        for fit in (large, small)
+    ]
+    ratios, variance = row_log_ratios(
+        problem.Y, above.holes, places[0], places[1], below_holes=below.holes
+    )
+    if above.kept is not None and below.kept is not None:
+        ratios = ratios + above.kept - below.kept
+    statistic = 2.0 * float(ratios.sum())
+    error = 2.0 * float(np.sqrt(variance.sum()))
     if statistic < -max(SLACK, 4.0 * error):
         raise InputError(
             f"small is likelier than large, by {-0.5 * statistic:.3g} in log-likelihood, so it cannot "
