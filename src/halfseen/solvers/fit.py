@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from halfseen.data.frames import frame_kind
 from halfseen.data.interval_data import IntervalData, scan_of
+from halfseen.data.learned_power import LearnedPower
 from halfseen.data.moments import PairMoments
 from halfseen.data.names import check_names, with_names
 from halfseen.data.parquet_blocks import is_parquet
