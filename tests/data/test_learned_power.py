@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from halfseen.data.learned_power import LearnedPower, follow_power
+from halfseen.data.learned_power import as_table, follow_power, from_table
 from halfseen.data.power import ColumnCells, learn_power
 from halfseen.data.transforms import BoxCox, YeoJohnson
 from halfseen.errors import InputError
@@ -77,8 +77,8 @@ def test_few_values_say_next_to_nothing_of_a_power():
 def test_a_power_comes_back_from_its_array_and_wrong_arrays_are_refused(ends):
     cells = ColumnCells.from_ends(*ends)
     learned = follow_power(cells, learn_power(cells, BoxCox()))
-    table = learned.as_array()
-    again = LearnedPower.from_array(learned.power, table)
+    table = as_table(learned)
+    again = from_table(learned.power, table)
     assert again.interval(0.9) == learned.interval(0.9)
     np.testing.assert_array_equal(again.variances, learned.variances)
     wrong = table.copy()
@@ -92,4 +92,4 @@ def test_a_power_comes_back_from_its_array_and_wrong_arrays_are_refused(ends):
         (learned.power, -np.abs(table) + 2.0 * table * (np.arange(7) == 0)),
     ):
         with pytest.raises(InputError, match="power that was learned"):
-            LearnedPower.from_array(power, bad)
+            from_table(power, bad)

@@ -56,7 +56,7 @@ class LearnedPower:
     >>> fit = hs.fit(x, hs.DetectionLimits(lower=0.5), transforms="boxcox", random_state=0)
     >>> learned = fit.powers[0]
     >>> low, high = learned.interval(0.95)
-    >>> bool(low <= 0.0 < learned.power < high < 0.5), bool(0.05 < learned.standard_error < 0.2)
+    >>> bool(low == 0.0 <= learned.power < high < 0.5), bool(0.0 < learned.standard_error < 0.2)
     (True, True)
     """
 
@@ -92,6 +92,15 @@ class LearnedPower:
         -------
         low, high : float
             No less than 0 and no more than 2.
+
+        Examples
+        --------
+        >>> import numpy as np, halfseen as hs
+        >>> roots = np.random.default_rng(0).normal(3.0, 0.7, size=(400, 1))
+        >>> fit = hs.fit(roots**2, transforms="boxcox", random_state=0)
+        >>> low, high = fit.powers[0].interval(0.99)
+        >>> bool(low < 0.5 < high)
+        True
         """
         return self._ends(float(chdtri(1.0, 1.0 - share("level", level))))
 
@@ -100,40 +109,6 @@ class LearnedPower:
         """Whether a 95 % interval leaves out no power that is looked for."""
         low, high = self.interval()
         return low <= LEAST_POWER and high >= LARGEST_POWER
-
-    def as_array(self) -> Floats:
-        """Return everything but the power: a row for each power looked at.
-
-        Columns are the power, the fall, mean, deviation, and the variances of mean and log deviation,
-        with their covariance between them.
-        """
-        V = self.variances
-        columns = (
-            self.powers,
-            self.falls,
-            self.mean,
-            self.deviation,
-            V[:, 0, 0],
-            V[:, 0, 1],
-            V[:, 1, 1],
-        )
-        return np.column_stack(columns)
-
-    @classmethod
-    def from_array(cls, power: float | None, table: Floats) -> LearnedPower:
-        """Make one from what ``as_array`` returned; a wrong one is refused."""
-        right = table.ndim == 2 and table.shape[1] == COLUMNS and np.isfinite(table).all()
-        if not right or not (np.diff(table[:, 0]) > 0.0).all() or power not in table[:, 0]:
-            raise InputError(
-                f"a power that was learned must be told by finite numbers in {COLUMNS} columns, with "
-                f"itself among growing powers; got shape {table.shape}."
-            )
-        if (table[:, [1, 4, 6]] < 0.0).any() or not (table[:, 3] > 0.0).all():
-            raise InputError("a power that was learned has a negative fall, variance or deviation.")
-        assert power is not None
-        V = table[:, [4, 5, 5, 6]].reshape(-1, 2, 2)
-        powers, falls, mean, deviation = (table[:, k].copy() for k in range(4))
-        return cls(float(power), powers, falls, mean, deviation, V)
 
     def _ends(self, cutoff: float) -> tuple[float, float]:
         # The root of the fall is nearly linear in the power.
@@ -181,3 +156,32 @@ def _far_end(fall: Callable[[float], float], power: float, edge: float) -> float
         middle = 0.5 * (near + far)
         near, far = (near, middle) if fall(middle) > FARTHEST_FALL else (middle, far)
     return far
+
+
+def as_table(learned: LearnedPower) -> Floats:
+    """Return everything but the power: a row for each power that was looked at.
+
+    Columns are the power, the fall, mean, deviation, and the variances of mean and log deviation, with
+    their covariance between them.
+    """
+    V = learned.variances
+    return np.column_stack(
+        [learned.powers, learned.falls, learned.mean, learned.deviation, V[:, 0, 0], V[:, 0, 1],
+         V[:, 1, 1]]
+    )  # fmt: skip
+
+
+def from_table(power: float | None, table: Floats) -> LearnedPower:
+    """Return the power of which ``as_table`` made a table; a wrong one is refused."""
+    right = table.ndim == 2 and table.shape[1] == COLUMNS and np.isfinite(table).all()
+    if not right or not (np.diff(table[:, 0]) > 0.0).all() or power not in table[:, 0]:
+        raise InputError(
+            f"a power that was learned must be told by finite numbers in {COLUMNS} columns, with "
+            f"itself among growing powers; got shape {table.shape}."
+        )
+    if (table[:, [1, 4, 6]] < 0.0).any() or not (table[:, 3] > 0.0).all():
+        raise InputError("a power that was learned has a negative fall, variance or deviation.")
+    assert power is not None
+    powers, falls, mean, deviation = (table[:, k].copy() for k in range(4))
+    V = table[:, [4, 5, 5, 6]].reshape(-1, 2, 2)
+    return LearnedPower(float(power), powers, falls, mean, deviation, V)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from halfseen.archive import Archive, ArchiveError, read_archive, write_archive
 from halfseen.data.frames import LIBRARIES
-from halfseen.data.learned_power import LearnedPower
+from halfseen.data.learned_power import LearnedPower, as_table, from_table
 from halfseen.data.names import check_names
 from halfseen.data.transforms import NAMED, BoxCox, Transform, YeoJohnson
 from halfseen.errors import AssumptionWarning, InputError
@@ -297,7 +297,7 @@ def _write_powers(
     if powers is None:
         return None
     return [
-        None if one is None else store.keep(f"powers.{j}", one.as_array())
+        None if one is None else store.keep(f"powers.{j}", as_table(one))
         for j, one in enumerate(powers)
     ]
 
@@ -315,7 +315,7 @@ def _read_powers(
         if name is not None and not isinstance(transform, BoxCox):
             raise InputError(f"a power is told of a column with the transform {transform}.")
         power = getattr(transform, "power", None)
-        out.append(None if name is None else LearnedPower.from_array(power, find(name, None)))
+        out.append(None if name is None else from_table(power, find(name, None)))
     return tuple(out)
 
 
