@@ -11,6 +11,7 @@ import time
 import traceback
 
 from benchmarks import (  # noqa: F401 - importing registers their tasks
+    check_power,
     full_information,
     fuzzing,
     guard,

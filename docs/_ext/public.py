@@ -38,6 +38,8 @@ FOR_THE_LIBRARY = {
     "LinearThreshold.normalised",
     "LinearThreshold.scaled",
     "Loss.known",
+    "Losses.absent",
+    "Normality.both_counted",
     "NormalityTest.absent",
     "NormalityTest.of",
     "PairMoments.check_range",

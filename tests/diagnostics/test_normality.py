@@ -8,16 +8,9 @@ from scipy import stats
 
 import halfseen as hs
 from halfseen.diagnostics import normality
-from halfseen.diagnostics.normality import (
-    complete,
-    holm,
-    judge_cells,
-    judge_rows,
-    p_values,
-    row_distances,
-    simulate_rows,
-)
+from halfseen.diagnostics.normality import holm, judge_cells, p_values
 from halfseen.diagnostics.reading import read
+from halfseen.diagnostics.whole import complete, judge_rows, row_distances, simulate_rows
 from halfseen.parallel import single_blas_thread
 
 

@@ -4,6 +4,7 @@ from halfseen.diagnostics.assumptions import Share
 from halfseen.diagnostics.diagnose import diagnose
 from halfseen.diagnostics.diagnosis import Diagnosis, PairShares
 from halfseen.diagnostics.findings import Finding
+from halfseen.diagnostics.losses import Losses
 from halfseen.diagnostics.marks import Mark
 from halfseen.diagnostics.normality import Normality, NormalityTest
 from halfseen.diagnostics.reading import Contradiction
@@ -12,6 +13,7 @@ __all__ = [
     "Contradiction",
     "Diagnosis",
     "Finding",
+    "Losses",
     "Mark",
     "Normality",
     "NormalityTest",

@@ -13,10 +13,12 @@ from halfseen.checks import whole_number
 from halfseen.diagnostics.assumptions import pair_shares, paper_constants
 from halfseen.diagnostics.diagnosis import Diagnosis, PairShares
 from halfseen.diagnostics.findings import collect
+from halfseen.diagnostics.fitted_rows import Ground, stand_on
+from halfseen.diagnostics.losses import Losses, judge_losses
 from halfseen.diagnostics.mechanism import column_limits, look_at_mechanism, taken_at_random
-from halfseen.diagnostics.normality import judge_normality
 from halfseen.diagnostics.reading import Reading, read, scales, unpack
 from halfseen.diagnostics.transforms import suggest_transforms
+from halfseen.diagnostics.whole import judge_normality
 from halfseen.errors import HalfseenWarning, InputError
 from halfseen.missingness.base import Missingness
 from halfseen.parallel import single_blas_thread
@@ -83,10 +85,14 @@ def diagnose(
 
     Notes
     -----
-    Columns are tested for normality on their own, by simulation. With several columns some p-value is
-    small by chance, so findings use p-values adjusted for their number (Holm). In tables of more than
-    5 000 rows, that many of them are tested, evenly spread. Values that were rounded to the same
-    number are spread over the interval they were rounded from.
+    Two questions have one p-value each. *Does the rule explain the holes?* (``losses.p_value``, with a
+    fit): hidden cells are held against their probability given all else that is known of their row.
+    *Is it a Gaussian, on these scales?* (``normality.p_value``): columns are tested on their own, by
+    simulation, and with a fit all together, along columns and principal axes, against groups, heavy
+    tails and skewness. The p-values of single columns are adjusted for there being several.
+
+    In tables of more than 5 000 rows, that many of them are tested, evenly spread. Values that were
+    rounded to the same number are spread over the interval they were rounded from.
 
     Examples
     --------
@@ -127,12 +133,22 @@ def diagnose(
             covariance = fit.gaussian.covariance if covariance is None else covariance
             mean = fit.gaussian.mean if mean is None else mean
         given = None if own else (X, missingness, missing_at_random)
-        total = len(columns) + (simulations if fit is not None else 0)
-        marks = look_at_mechanism(reading, scale, simulations, seed)
+        ground = _ground(reading, fit, given, seed)
+        losses = judge_losses(ground, seed) if isinstance(ground, Ground) else Losses.absent(ground)
+        marks = tuple(
+            mark
+            for mark in look_at_mechanism(reading, scale, simulations, seed)
+            # One answer to one question: that of all columns together.
+            if mark.kind != "hidden too often" or mark.column not in losses.names
+        )
         # No scale makes up for cells that were not hidden by the rule at all.
         tested = taken_at_random(reading, marks)
+        by_rows = fit is not None and isinstance(ground, str)
+        total = len(columns) + (simulations if by_rows else 0)
         with progress_bar("diagnose", total, progress) as advance:
-            normality = judge_normality(tested, scale, fit, given, simulations, seed, advance)
+            normality = judge_normality(
+                tested, scale, fit, given, ground, simulations, seed, advance
+            )
         doubted = {m.column for m in marks if m.level == "problem" and m.kind != "at random"}
         suggested = suggest_transforms(tested, scale, normality.columns, doubted, simulations, seed)
     constants = paper_constants(reading.values, columns, reading.rule, covariance, mean, beta, seed)
@@ -148,10 +164,27 @@ def diagnose(
         _rare_pairs(reading, counts),
         reading.contradictions,
         marks,
+        losses,
         normality,
         suggested,
-        collect(reading, counts, marks, normality, suggested, None if fit is None else fit.status),
+        collect(
+            reading,
+            counts,
+            marks,
+            losses,
+            normality,
+            suggested,
+            None if fit is None else fit.status,
+        ),
     )
+
+
+def _ground(reading: Reading, fit: Fit | None, given: Any, seed: int) -> Ground | str:
+    if fit is None:
+        return "no fit was given: pass fit=, or the fit itself"
+    if reading.broken is not None or reading.contradictions:
+        return "the table contradicts the rule"
+    return stand_on(fit, given, seed)
 
 
 def _rare_pairs(reading: Reading, counts: np.ndarray) -> tuple[tuple[str, str, int], ...]:

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.diagnostics.assumptions import Share
-from halfseen.diagnostics.findings import LEVELS, Finding, Level
+from halfseen.diagnostics.findings import LEVELS, Finding, Level, shown
+from halfseen.diagnostics.losses import Losses
 from halfseen.diagnostics.marks import Mark
 from halfseen.diagnostics.normality import Normality
 from halfseen.diagnostics.reading import Contradiction
@@ -91,8 +92,12 @@ class Diagnosis:
         (column, count, row, value, text) of seen values that the rule would hide.
     mechanism : tuple of Mark
         Marks that another rule than the stated one would leave.
+    losses : Losses
+        Whether the rule explains the holes (``p_value``), and the share of each column that looks lost
+        for other reasons.
     normality : Normality
-        Tests by column (``columns``) and of all together (``overall``).
+        Tests by column (``columns``) and of all together (``overall``), and one p-value of all
+        (``p_value``).
     suggested_transform : dict
         By column, a scale on which it looks normal, or nearer to it.
     findings : tuple of Finding
@@ -128,6 +133,7 @@ class Diagnosis:
     rare_pairs: tuple[tuple[str, str, int], ...]
     contradictions: tuple[Contradiction, ...]
     mechanism: tuple[Mark, ...]
+    losses: Losses
     normality: Normality
     suggested_transform: dict[str, str]
     findings: tuple[Finding, ...]
@@ -223,7 +229,17 @@ class Diagnosis:
         lines.append(
             "unseen = hidden (by the rule, or beyond a limit) + at random; normal: p-value"
         )
-        return lines
+        return [*lines, "", *self._questions()]
+
+    def _questions(self) -> list[str]:
+        """Two questions, with one p-value each."""
+        losses, normal = self.losses, self.normality.p_value
+        asked = []
+        if not losses.reason:
+            asked.append(("Does the rule explain the holes?", losses.p_value))
+        if not math.isnan(normal):
+            asked.append(("Is it a Gaussian, on these scales?", normal))
+        return [f"{question:<36}{shown(p)}" for question, p in asked]
 
     def _found(self) -> list[str]:
         lines: list[str] = []

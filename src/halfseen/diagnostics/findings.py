@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from halfseen.diagnostics.losses import Losses
 from halfseen.diagnostics.marks import Mark
 from halfseen.diagnostics.normality import (
     CONSTANT,
@@ -46,6 +47,17 @@ TITLES = {
     "hidden too often": "More is hidden than the limits explain",
     "cut off": "Values stop where cells are blank",
 }
+# In which way rows are not those of a normal distribution, and what to do.
+WAYS = {
+    "": "the rows are not spread as those of a normal distribution, which tails and outliers, or "
+    "columns that are not normal, can do.",
+    "two groups": "along {}, values keep away from the middle, as those of two groups do, or of a scale "
+    "with ends. If rows are of two kinds, fit them separately.",
+    "heavy tails": "along {}, more values lie far out, and more in the middle, than a normal "
+    'distribution has. Look for outliers; a fit with errors="t" gives them less weight.',
+    "skewed": "along {}, values are skewed, as on a scale that does not suit them, or where a smaller "
+    "group lies apart. Try transforms=, or fit the groups separately.",
+}
 
 
 @dataclass(frozen=True)
@@ -80,6 +92,7 @@ def collect(
     reading: Reading,
     counts: NDArray[np.int_],
     marks: tuple[Mark, ...],
+    losses: Losses,
     normality: Normality,
     suggested: dict[str, str],
     status: Status | None = None,
@@ -91,7 +104,8 @@ def collect(
         *_of_pairs(reading, counts),
         *_of_columns(reading),
         *_of_fit(status),
-        *_of_marks(marks, reading),
+        *_of_marks(marks, reading, losses),
+        *_of_losses(losses, marks),
         *_of_normality(normality, suggested),
     ]
     return tuple(sorted(found, key=lambda finding: -LEVELS.index(finding.level)))
@@ -180,7 +194,7 @@ def _of_fit(status: Status | None) -> Iterator[Finding]:
         yield Finding("look", "The fit is not to be relied on without a look", status.value)
 
 
-def _of_marks(marks: tuple[Mark, ...], reading: Reading) -> Iterator[Finding]:
+def _of_marks(marks: tuple[Mark, ...], reading: Reading, losses: Losses) -> Iterator[Finding]:
     for mark in marks:
         if mark.level != "ok":
             yield Finding(mark.level, TITLES[mark.kind], mark.text, mark.column)  # type: ignore[arg-type]
@@ -188,12 +202,42 @@ def _of_marks(marks: tuple[Mark, ...], reading: Reading) -> Iterator[Finding]:
     if quiet:
         text = f"The rule hides nothing in {name_some(quiet)}, as is to be expected there."
         yield Finding("ok", TITLES["nothing hidden"], text)
-    clear = all(mark.level == "ok" for mark in marks)
+    clear = all(mark.level == "ok" for mark in marks) and not losses.p_value < DOUBTFUL
     if clear and reading.broken is None and reading.hidden.any():
         text = (
-            "No sign of another limit, of substituted values, or of cells hidden for other reasons."
+            "No sign of another limit, of substituted values, or of cells hidden for other reasons"
         )
+        text += "." if losses.reason else f" ({shown(losses.p_value)})."
         yield Finding("ok", "Hidden as stated", text)
+
+
+def _of_losses(losses: Losses, marks: tuple[Mark, ...]) -> Iterator[Finding]:
+    if losses.untested:
+        text = "; ".join(f"{name}: {reason}" for name, reason in losses.untested.items())
+        yield Finding("ok", "Holes that were not tested", f"{text}.")
+    if not losses.p_value < DOUBTFUL:
+        return
+    # A wrong limit explains by itself why more is hidden than it should.
+    explained = {mark.column for mark in marks if mark.level == "problem"}
+    odd = [k for k in range(len(losses.names)) if losses.adjusted[k] < DOUBTFUL]
+    odd = odd or list(range(len(losses.names)))
+    odd = [k for k in odd if losses.names[k] not in explained]
+    if not odd:
+        return
+    shares = name_some(
+        [
+            f"{losses.names[k]} (about {losses.share[k]:.0%} of its values, standard error "
+            f"{losses.standard_error[k]:.0%})"
+            for k in sorted(odd, key=lambda k: losses.adjusted[k])
+        ]
+    )
+    text = (
+        "More cells are hidden than the rule and the rest of their rows explain "
+        f"({shown(losses.p_value)}), in {shares}. They look as if they were hidden for other reasons "
+        "too, unless the table is not normal. Say which are missing at random (missing_at_random=)."
+    )
+    column = losses.names[odd[0]] if len(odd) == 1 else None
+    yield Finding("look", TITLES["hidden too often"], text, column)
 
 
 def _of_normality(normality: Normality, suggested: dict[str, str]) -> Iterator[Finding]:
@@ -218,11 +262,8 @@ def _of_normality(normality: Normality, suggested: dict[str, str]) -> Iterator[F
     overall = normality.overall
     if overall is None:
         return
-    if overall.tail_p_value < DOUBTFUL:
-        text = (
-            f"{_how_far(overall)}: the rows are not spread as those of a normal distribution, which "
-            "tails and outliers, or columns that are not normal, can do."
-        )
+    if overall.adjusted < DOUBTFUL:
+        text = f"{_how_far(overall)}: {WAYS[overall.deviation].format(overall.direction)}"
         yield Finding(_severity(overall), "Not normal as a whole", text)
     else:
         text = f"The rows are spread as those of a normal distribution (p = {overall.p_value:.2g})."
@@ -263,15 +304,18 @@ def _severity(test: NormalityTest) -> Level:
 
 
 def _how_far(test: NormalityTest) -> str:
+    # Beyond the simulations p-values are extrapolated, which gives their order of magnitude at best.
+    beyond = " by extrapolation" if test.adjusted < 1e-3 and not test.deviation else ""
+    statistic = "" if test.deviation else f"A² = {test.statistic:.2f}, "
     return (
         f"Up to {test.distance:.0%} of what is there lies elsewhere than a normal distribution would "
-        f"have it (A² = {test.statistic:.2f}, p {_shown(test.adjusted)})"
+        f"have it ({statistic}{shown(test.adjusted)}{beyond})"
     )
 
 
-def _shown(p: float) -> str:
-    # Beyond the simulations p-values are extrapolated, which gives their order of magnitude at best.
-    return "< 0.001 by extrapolation" if p < 1e-3 else f"= {p:.2g}"
+def shown(p: float) -> str:
+    """Write a p-value."""
+    return "p < 0.001" if p < 1e-3 else f"p = {p:.2g}"
 
 
 def _after(columns: int) -> str:

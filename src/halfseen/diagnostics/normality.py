@@ -1,38 +1,27 @@
-"""Whether what is behind a table is normal: column by column, and as a whole.
+"""Whether the columns of a table are normal, each by itself.
 
-By column: the normal distribution of greatest likelihood for its cells, seen and hidden; normal scores
+The normal distribution of greatest likelihood for its cells, seen and hidden; normal scores
 of all cells, those of hidden ones drawn within their sets; their distance from the normal distribution
 (Anderson and Darling 1954). Parameters were estimated and cells hidden, so the distribution of that
 distance is simulated: values from the fitted normal, hidden as the real ones were, fitted again.
-
-As a whole: the table is completed by draws at the fitted parameters, and the squared Mahalanobis
-distances of its rows, from its own mean in its own covariance, are compared with their distribution
-under normality, a beta distribution. They do not change under affine maps, so complete standard normal
-tables of the same size give the distribution of their distance.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
-from scipy.special import betainc, betaincc
 
 from halfseen.data.power import learn_power
 from halfseen.data.transforms import BoxCox, Identity, Transform
 from halfseen.diagnostics.one_column import Column, Distances, Marginal, distances, fit_cells
 from halfseen.diagnostics.reading import Reading
-from halfseen.errors import HalfseenError, InputError
+from halfseen.errors import InputError
 from halfseen.kernels.censored_normal import normal_distances
-from halfseen.parallel import map_in_order, single_blas_thread
+from halfseen.parallel import map_in_order
 from halfseen.seeds import Purpose, keyed_generator
-from halfseen.solvers.full_information.expectation import Parameters
-from halfseen.solvers.inference.imputation import draw_table, read_source
-from halfseen.solvers.result import Fit, Status
 
 Floats = NDArray[np.float64]
 
@@ -42,8 +31,6 @@ FEWEST_SEEN = 8
 MOST_ROWS = 5000
 # Draws of hidden scores that are averaged in small columns; in large ones a single draw says the same.
 MOST_PHASES, CELLS_PER_PHASE = 4, 2000
-# Completed tables that are averaged.
-COMPLETED_TABLES = 5
 # Share of the largest simulated distances from which the tail beyond them is estimated.
 TAIL = 0.1
 # Reasons why a column is not tested.
@@ -51,7 +38,7 @@ CONSTANT, NEVER_SEEN = "constant", "no value seen"
 # How the reason begins for a column whose values its transform does not take.
 WRONG_SCALE = "its transform does not fit"
 # Streams of random numbers, beside those of ``assumptions``.
-BY_COLUMN, BY_ROW, COMPLETE_COLUMN, COMPLETING = 2, 3, 4, 5
+BY_COLUMN, COMPLETE_COLUMN = 2, 4
 
 
 @dataclass(frozen=True)
@@ -62,7 +49,9 @@ class NormalityTest:
     ----------
     name : str
     statistic : float
-        Anderson and Darling's A², averaged over draws of what is hidden.
+        Anderson and Darling's A², averaged over draws of what is hidden. Of all columns together, where
+        tables can be simulated: the largest of the standardised differences between averages of
+        cos 2x and sin 1.5x along columns and principal axes and what they should be.
     distance : float
         Largest difference between the share of cells (or rows) below a point and what the normal
         distribution says (Kolmogorov's D).
@@ -72,11 +61,15 @@ class NormalityTest:
         The same; where the data are farther off than every simulation, the exponential tail of the
         simulated distances is prolonged.
     adjusted : float
-        ``tail_p_value`` adjusted for the number of columns (Holm).
+        ``tail_p_value`` adjusted for the number of columns (Holm), and for there being a test of the
+        whole.
     basis : {"cells", "completed", "none"}
         Whether cells were tested on their own, or values completed at the fitted parameters.
     reason : str
         Why there is no test; empty where there is one.
+    deviation, direction : str
+        Of all columns together: "two groups", "heavy tails" or "skewed", and the column or the
+        combination of columns in which that is seen most; else empty.
 
     Examples
     --------
@@ -95,6 +88,8 @@ class NormalityTest:
     adjusted: float
     basis: str
     reason: str = ""
+    deviation: str = ""
+    direction: str = ""
 
     @classmethod
     def absent(cls, name: str, reason: str) -> NormalityTest:
@@ -117,6 +112,7 @@ class Normality:
     ----------
     columns : tuple of NormalityTest
     overall : NormalityTest or None
+        Of all columns together.
     overall_reason : str
         Why there is no test of the whole; empty where there is one.
 
@@ -133,6 +129,27 @@ class Normality:
     columns: tuple[NormalityTest, ...]
     overall: NormalityTest | None
     overall_reason: str = ""
+
+    @property
+    def p_value(self) -> float:
+        """One p-value for one question: whether this is a Gaussian, on these scales.
+
+        The least of all tests, adjusted for their number: columns among each other by Holm's method, and
+        all of them and the test of the whole by a factor of two. NaN where nothing was tested.
+        """
+        tests = [*self.columns, *([] if self.overall is None else [self.overall])]
+        known = [test.adjusted for test in tests if test.basis != "none"]
+        return min(known, default=float("nan"))
+
+    def both_counted(self) -> Normality:
+        """Return the tests with p-values that allow for columns and the whole being tested both."""
+        if self.overall is None:
+            return self
+        columns, overall = (
+            tuple(replace(t, adjusted=min(2.0 * t.adjusted, 1.0)) for t in tests)
+            for tests in (self.columns, (self.overall,))
+        )
+        return replace(self, columns=columns, overall=overall[0])
 
 
 def p_values(observed: float, simulated: Floats) -> tuple[float, float]:
@@ -210,7 +227,12 @@ def why_not(column: Column) -> str:
 
 def tested_rows(n: int) -> NDArray[np.intp]:
     """Rows that are tested, spread evenly over the table."""
-    return np.arange(n) if n <= MOST_ROWS else np.linspace(0, n - 1, MOST_ROWS).astype(np.intp)
+    return evenly(n, MOST_ROWS)
+
+
+def evenly(n: int, most: int) -> NDArray[np.intp]:
+    """Return up to so many of n rows, spread evenly."""
+    return np.arange(n) if n <= most else np.linspace(0, n - 1, most).astype(np.intp)
 
 
 def scale_of(column: Column, transform: Transform | None) -> Transform:
@@ -249,7 +271,7 @@ def judge_columns(
         column = reading.column(j, rows)
         if isinstance(column, str) and completed is not None:
             pairs = [_complete_distances(Y[:, j]) for Y in completed]
-            return NormalityTest.of(name, _mean_distances(pairs), complete_null(), "completed")
+            return NormalityTest.of(name, mean_distances(pairs), complete_null(), "completed")
         reason = column if isinstance(column, str) else why_not(column)
         if isinstance(column, str) or reason:
             return NormalityTest.absent(name, reason)
@@ -271,7 +293,8 @@ def judge_columns(
     return tuple(replace(t, adjusted=float(a)) for t, a in zip(found, adjusted, strict=True))
 
 
-def _mean_distances(pairs: list[Distances]) -> Distances:
+def mean_distances(pairs: list[Distances]) -> Distances:
+    """Average over completed tables."""
     square, largest = np.mean(pairs, axis=0)
     return Distances(float(square), float(largest))
 
@@ -285,114 +308,3 @@ def _complete_columns(n: int, simulations: int, seed: int) -> Floats:
     return np.array(
         [_complete_distances(rng.standard_normal(n)).square for _ in range(simulations)]
     )
-
-
-def complete(fit: Fit, given: Any, seed: int) -> list[Floats]:
-    """Draw completed tables at the fitted parameters, in standardised units of the model.
-
-    Parameters
-    ----------
-    given : tuple of (X, missingness, missing_at_random), or None for the table of the fit
-    """
-    problem = read_source(fit, None) if given is None else read_source(fit, *given)
-    rows = tested_rows(len(problem.Y))
-    if rows.size < len(problem.Y):
-        problem = problem.take(rows)
-    at = Parameters.of(*problem.from_units(fit.gaussian.mean, fit.gaussian.covariance))
-    count = COMPLETED_TABLES if problem.hidden.any() else 1
-    with single_blas_thread():
-        return [draw_table(problem, at, seed, COMPLETING + k) for k in range(count)]
-
-
-def row_distances(Y: Floats) -> Distances:
-    """Compare squared Mahalanobis distances of rows, in the table's own covariance, with their law.
-
-    n/(n−1)² times a squared distance has the beta distribution with d/2 and (n−d−1)/2.
-
-    References
-    ----------
-    Gnanadesikan and Kettenring (1972), Robust estimates, residuals, and outlier detection.
-    """
-    n, d = Y.shape
-    Z = Y - Y.mean(axis=0)
-    # n/(n−1)² · z S⁻¹ z = n/(n−1) · |q|² with Zᵀ Z = L Lᵀ and L q = z
-    Q = solve_triangular(np.linalg.cholesky(Z.T @ Z), Z.T, lower=True, check_finite=False)
-    share = np.sort(np.minimum(n / (n - 1.0) * np.einsum("ij,ij->j", Q, Q), 1.0))
-    below = betainc(0.5 * d, 0.5 * (n - d - 1), share)
-    above = betaincc(0.5 * d, 0.5 * (n - d - 1), share)
-    tiny = np.finfo(float).tiny
-    i = np.arange(1, n + 1)
-    logs = np.log(np.maximum(below, tiny)) + np.log(np.maximum(above[::-1], tiny))
-    square = -n - float(((2 * i - 1) * logs).sum()) / n
-    largest = max(float((i / n - below).max()), float((below - (i - 1) / n).max()))
-    return Distances(square, largest)
-
-
-def judge_rows(completed: list[Floats], null: Callable[[int, int], Floats]) -> NormalityTest | str:
-    """Test all columns together; a sentence where that cannot be done.
-
-    The test is conservative, the more so the more is hidden, for two reasons. Hidden cells are drawn
-    from the fitted normal distribution, so completed tables are nearer to it than the table behind
-    them. And an average over completions varies less than the distance of one complete table, with
-    which it is compared: ``null(n, d)`` are distances of complete tables.
-    """
-    n, d = completed[0].shape
-    if n < d + 3:
-        return f"{n} rows are too few for {d} columns"
-    try:
-        with single_blas_thread():
-            found = _mean_distances([row_distances(Y) for Y in completed])
-    except np.linalg.LinAlgError:
-        return "a completed table has a singular covariance"
-    return NormalityTest.of("all columns together", found, null(n, d), "completed")
-
-
-def simulate_rows(
-    n: int, d: int, simulations: int, seed: int, advance: Callable[[], None]
-) -> Floats:
-    """A² of the rows of complete standard normal tables."""
-
-    def one(k: int) -> float:
-        rng = keyed_generator(seed, Purpose.DIAGNOSE, BY_ROW, k)
-        return row_distances(rng.standard_normal((n, d))).square
-
-    out = np.empty(simulations)
-    with single_blas_thread():
-        for k, square in enumerate(map_in_order(one, range(simulations))):
-            out[k] = square
-            advance()
-    return out
-
-
-def judge_normality(
-    reading: Reading,
-    transforms: tuple[Transform, ...] | None,
-    fit: Fit | None,
-    given: Any,
-    simulations: int,
-    seed: int,
-    advance: Callable[[], None],
-) -> Normality:
-    """Make all tests that the table and the fit allow."""
-    completed, reason = None, "no fit was given: pass fit=, or the fit itself"
-    if fit is not None and reading.broken is not None:
-        reason = "the table contradicts the rule"
-    elif fit is not None and fit.status.severity >= Status.WEAKLY_IDENTIFIED.severity:
-        # Rows completed by it would be tested against what it guessed.
-        reason = (
-            "the fit is hardly determined by the data, so that its completed rows prove nothing"
-        )
-    elif fit is not None:
-        try:
-            completed = complete(fit, given, seed)
-        except (HalfseenError, np.linalg.LinAlgError) as error:
-            reason = f"the table could not be completed: {error}"
-    columns = judge_columns(reading, transforms, completed, simulations, seed, advance)
-    overall: NormalityTest | str = reason
-    if completed is not None:
-        overall = judge_rows(
-            completed, lambda n, d: simulate_rows(n, d, simulations, seed, advance)
-        )
-    if isinstance(overall, str):
-        return Normality(columns, None, overall)
-    return Normality(columns, overall)

@@ -278,10 +278,10 @@ def parameter_draws(fit: Fit, m: int, seed: int) -> list[Gaussian]:
     values, vectors = np.linalg.eigh(errors.parameters / np.outer(safe, safe))
     root = scale[:, None] * vectors * np.sqrt(np.maximum(values, 0.0))
     rng = keyed_generator(seed, Purpose.IMPUTATION)
-    return [_moved(fit.gaussian, root @ rng.standard_normal(values.size)) for _ in range(m)]
+    return [moved(fit.gaussian, root @ rng.standard_normal(values.size)) for _ in range(m)]
 
 
-def _moved(g: Gaussian, move: Floats) -> Gaussian:
+def moved(g: Gaussian, move: Floats) -> Gaussian:
     """Move the parameters of a Gaussian.
 
     A covariance L Lᵀ + δ becomes L exp(L⁻¹ δ L⁻ᵀ) Lᵀ, which is the same to first order and always

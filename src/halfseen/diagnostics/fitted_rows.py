@@ -1,0 +1,387 @@
+"""Rows at fitted parameters, seen and simulated, and the law of sums over them.
+
+A check adds up something over rows, g = Σ g(row; θ̂), of which every term has mean zero at the true
+parameters. They were estimated from the same rows, which takes away what the terms have in common with
+the scores s of the rows: the sum varies as Σ (g − C I⁻¹ s) does, where C = E g sᵀ and I = E s sᵀ. So
+its covariance is n (E g gᵀ − C I⁻¹ Cᵀ), with n I the inverse of the covariance of the estimates. The
+averages are those over rows drawn from the fit, hidden as the real ones were. Their complete values z
+are known, and C = E g s(z)ᵀ with the score of complete rows, which is far simpler: s is its conditional
+mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from halfseen.data.interval_data import IntervalData
+from halfseen.diagnostics.normality import evenly, tested_rows
+from halfseen.diagnostics.reading import column_rule
+from halfseen.errors import HalfseenError
+from halfseen.gaussian import Gaussian
+from halfseen.missingness.holes import SEEN, Holes
+from halfseen.missingness.resolve import SetTable
+from halfseen.missingness.sets import everything
+from halfseen.seeds import Purpose, keyed_generator
+from halfseen.simulate import simulate
+from halfseen.solvers.full_information.expectation import (
+    Parameters,
+    Sampling,
+    add_in_order,
+    at_random,
+    drawn_rows,
+    expect,
+    lay_out,
+)
+from halfseen.solvers.full_information.m_step import pack, unpack
+from halfseen.solvers.full_information.problem import Problem, standardise
+from halfseen.solvers.inference.imputation import moved, read_source
+from halfseen.solvers.result import Fit, Status
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+# Simulated rows: the variance of a sum is then known to some percent.
+MOST_SIMULATED, FEWEST_SIMULATED = 2000, 500
+# Rows of the table that are looked at, at least; and what all simulated ones may cost, counted in
+# columns times squares of confined cells (and one more) in a row.
+FEWEST_TESTED, MOST_WORK = 1000, 2e5
+# Points for each row that is sampled.
+POINTS = 32
+# Largest step along a parameter, in units of the columns, for derivatives of log-likelihoods.
+STEP = 1e-3
+# With fewer rows than these, what is not linear in the estimates counts. Simulated tables are fitted
+# again by so many steps of scoring, each of which brings them nearer by a factor of some √n.
+FEW_ROWS, SCORING_STEPS = 200, 3
+# Share of the variance of terms that their sum has at least.
+LEAST_LEFT = 0.05
+HARDLY_DETERMINED = (
+    "the fit is hardly determined by the data, so that its completed rows prove nothing"
+)
+# Stream of random numbers, beside those of ``normality``, ``transforms`` and ``at_random``.
+SIMULATING = 8
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows in standardised units, with what would confine each cell if it were hidden.
+
+    Attributes
+    ----------
+    Y : array of shape (n, d)
+        NaN where hidden.
+    every : Holes
+        Of columns that are hidden by their own value, those of every cell; of others, those there are.
+    hidden, blank : boolean arrays of shape (n, d)
+        Cells that are hidden at all, and for no modelled reason.
+    """
+
+    Y: Floats
+    every: Holes
+    hidden: Mask
+    blank: Mask
+
+    @classmethod
+    def of(cls, problem: Problem, values: Floats, blank: Mask, own: Mask) -> Rows:
+        """Read values in units of the table; some columns are hidden by their ``own`` value alone."""
+        rule = problem.missingness
+        assert rule is not None
+        hidden = np.isnan(values)
+        bare = np.where(own, np.nan, values)
+        mask = blank if blank.any() else None
+        all_hidden = standardise(bare, problem.names, rule, mask, problem.centre, problem.scale)
+        Y = (values - problem.centre) / problem.scale
+        return cls(np.ascontiguousarray(Y), all_hidden.holes, hidden, blank)
+
+    @classmethod
+    def stacked(cls, parts: list[Rows]) -> Rows:
+        """Put tables under the same rule below each other."""
+        sizes = np.cumsum([0, *(len(part.every.sets) for part in parts)])
+        index = [
+            np.where(part.every.index == SEEN, SEEN, part.every.index + first).astype(np.int32)
+            for part, first in zip(parts, sizes, strict=False)
+        ]
+        bound = parts[0].every.inequalities
+        if bound is not None:
+            signs = [part.every.inequalities.sign for part in parts]  # type: ignore[union-attr]
+            bound = replace(bound, sign=np.concatenate(signs))
+        every = Holes(
+            np.concatenate(index),
+            SetTable.join([part.every.sets for part in parts]),
+            np.concatenate([part.every.set_column for part in parts]),
+            bound,
+        )
+        arrays = ("Y", "hidden", "blank")
+        Y, hidden, blank = (np.concatenate([getattr(p, name) for p in parts]) for name in arrays)
+        return cls(Y, every, hidden, blank)
+
+    @property
+    def holes(self) -> Holes:
+        """What hides in the cells that are hidden."""
+        return self._with(self.hidden)
+
+    def hiding(self, column: int) -> Holes:
+        """Return the holes if the cells of a column were all hidden by the rule."""
+        hidden = self.hidden.copy()
+        hidden[:, column] = True
+        return self._with(hidden)
+
+    def losing(self, column: int) -> Holes:
+        """Return the holes if the cells of a column were all missing at random."""
+        lost = np.zeros(self.hidden.shape, dtype=bool)
+        lost[:, column] = True
+        return self.holes.with_missing_at_random(lost)
+
+    def ruled(self, column: int) -> Mask:
+        """Return which cells of a column the rule can hide."""
+        whole = self.every.whole_lines[np.maximum(self.every.index[:, column], 0)]
+        return np.asarray(~whole & (self.every.index[:, column] != SEEN))
+
+    def _with(self, hidden: Mask) -> Holes:
+        return replace(self.every, index=np.where(hidden, self.every.index, np.int32(SEEN)))
+
+    def log_likelihoods(self, holes: Holes, at: Parameters, order: Parameters) -> Floats:
+        """Log-likelihood of each row with these holes, its cells in the order of some parameters."""
+        layout, sampling = lay_out(holes), Sampling(POINTS, 0, 0, Purpose.LIKELIHOOD, order)
+        return np.concatenate(
+            [expect(self.Y, b, layout.confines, at, sampling)[1] for b in layout.blocks]
+        )
+
+    def score(self, at: Parameters) -> Floats:
+        """Return the derivative of the log-likelihood of all rows in (μ, Σ_ij for i >= j)."""
+        layout, sampling = lay_out(self.holes), Sampling(POINTS, 0, 0, Purpose.LIKELIHOOD, at)
+        sums = add_in_order(
+            expect(self.Y, block, layout.confines, at, sampling)[0] for block in layout.blocks
+        )
+        P = at.precision
+        of_covariance = P @ sums.second @ P - len(self.Y) * P
+        # An entry off the diagonal stands for two.
+        return pack(P @ sums.first, of_covariance - 0.5 * np.diag(np.diag(of_covariance)))
+
+    def draws(self, at: Parameters, count: int, seed: int, number: int) -> Floats:
+        """Complete the rows so many times: (count, rows, d)."""
+        layout, sampling = lay_out(self.holes), Sampling(POINTS, seed, number, Purpose.IMPUTATION)
+        return np.concatenate(
+            [drawn_rows(self.Y, b, layout.confines, at, sampling, count) for b in layout.blocks],
+            axis=1,
+        )
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What checks at fitted parameters stand on.
+
+    Attributes
+    ----------
+    names : tuple of str
+    own : boolean array of shape (d,)
+        Columns that are hidden by their own value alone.
+    rows : int
+        Of the table that was fitted.
+    seen, simulated : Rows
+        Rows of the table that are looked at, and rows drawn from the fit.
+    complete : array of shape (m, d)
+        The simulated rows before anything was hidden, about the mean.
+    correlation : array of shape (d, d)
+        In the units of the rows, which have mean zero and unit variances.
+    errors : array of shape (q, q)
+        I⁻¹: covariance of the estimates of (μ, Σ_ij for i >= j) in these units, times the rows.
+    """
+
+    names: tuple[str, ...]
+    own: Mask
+    rows: int
+    seen: Rows
+    simulated: Rows
+    complete: Floats
+    correlation: Floats
+    errors: Floats
+
+    @cached_property
+    def at(self) -> Parameters:
+        """The fitted parameters."""
+        return Parameters.of(np.zeros(len(self.names)), self.correlation)
+
+    def covariance(self, terms: Floats) -> Floats:
+        """Return the covariance of the sum of terms over the rows that are looked at."""
+        scores = complete_scores(self.complete, self.at.precision)
+        # C from every other row, and from the rest: independent estimates, of which a product has no
+        # bias, however many parameters there are.
+        one, other = (terms[k::2].T @ scores[k::2] / len(terms[k::2]) for k in (0, 1))
+        n = len(self.seen.Y)
+        # Where only some of the rows are looked at, the estimates know less of them.
+        taken = (n / self.rows) * (one @ self.errors @ other.T)
+        whole = terms.T @ terms / len(terms)
+        # What sampling leaves of a variance is not to be less than nothing.
+        low = LEAST_LEFT * np.diag(whole) - np.diag(whole - taken)
+        return np.asarray(n * (whole - 0.5 * (taken + taken.T) + np.diag(np.maximum(low, 0.0))))
+
+    def residuals(self, terms: Floats) -> Floats:
+        """Return terms of the simulated rows less what they have in common with scores: g − C I⁻¹ s.
+
+        Their variance has no error of a difference of large numbers, where estimates explain most of the
+        terms. The scores of rows in the directions that matter are differences of log-likelihoods.
+        """
+        holes, d = self.simulated.holes, len(self.names)
+        left = terms.copy()
+        for k, along in enumerate(self._slope(terms)):
+            step = STEP / max(float(np.abs(along).max()), np.finfo(float).tiny)
+            mean, change = unpack(step * along, d)
+            up, down = (
+                self.simulated.log_likelihoods(
+                    holes, Parameters.of(sign * mean, self.correlation + sign * change), self.at
+                )
+                for sign in (1.0, -1.0)
+            )
+            left[:, k] -= (up - down) / (2.0 * step)
+        return left
+
+    def _slope(self, terms: Floats) -> Floats:
+        scores = complete_scores(self.complete, self.at.precision)
+        return np.asarray(terms.T @ scores / len(terms) @ self.errors)
+
+    def corrections(
+        self, terms: Floats, again: Callable[[Rows, Parameters], Floats]
+    ) -> tuple[Floats, Floats]:
+        """Return the mean of a sum of terms, and what multiplies its deviation, where rows are few.
+
+        Both are due to what is not linear in the estimates. Simulated tables are fitted again, by some
+        steps of scoring; ``again`` gives the sum of a table at its own parameters. The linear part,
+        which has mean zero and the deviation of ``covariance``, varies with the whole from table to
+        table, so that few tables tell the difference.
+        """
+        n, q = self.rows, terms.shape[1]
+        if n >= FEW_ROWS or len(self.seen.Y) < n:
+            return np.zeros(q), np.ones(q)
+        slope = self._slope(terms)
+        linear, whole = [], []
+        for table, (rows, score, at) in enumerate(self.refits):
+            sums = terms[table * n : (table + 1) * n].sum(axis=0)
+            linear.append(sums - slope @ score)
+            whole.append(again(rows, at))
+        stretch = np.std(whole, axis=0) / np.maximum(np.std(linear, axis=0), np.finfo(float).tiny)
+        return np.mean(np.subtract(whole, linear), axis=0), stretch
+
+    @cached_property
+    def refits(self) -> list[tuple[Rows, Floats, Parameters]]:
+        """Simulated tables: rows, score at the fitted parameters, and own parameters."""
+        found = []
+        for start in range(0, len(self.simulated.Y), self.rows):
+            rows = taken(self.simulated, np.arange(start, start + self.rows))
+            g, score = Gaussian(np.zeros(len(self.names)), self.correlation), rows.score(self.at)
+            step, at = score, self.at
+            for _ in range(SCORING_STEPS):
+                g = moved(g, self.errors @ step / self.rows)
+                at = Parameters.of(g.mean, g.covariance)
+                step = rows.score(at)
+            found.append((rows, score, at))
+        return found
+
+
+def complete_scores(Z: Floats, P: Floats) -> Floats:
+    """Score of complete rows, about their mean, in (μ, Σ_ij for i >= j).
+
+    P z, and ½ (P z zᵀ P − P), of which an entry off the diagonal stands for two.
+    """
+    W = Z @ P
+    i, j = np.tril_indices(len(P))
+    of_covariance = np.where(i == j, 0.5, 1.0) * (W[:, i] * W[:, j] - P[i, j])
+    return np.hstack([W, of_covariance])
+
+
+def stand_on(fit: Fit, given: Any, seed: int) -> Ground | str:
+    """Return the rows at fitted parameters, beside simulated ones; a sentence where that cannot be.
+
+    Parameters
+    ----------
+    given : tuple of (X, missingness, missing_at_random), or None for the table of the fit
+    """
+    reason = _why_not(fit, given)
+    if reason:
+        return reason
+    try:
+        problem = read_source(fit, None) if given is None else read_source(fit, *given)
+    except (HalfseenError, np.linalg.LinAlgError) as error:
+        return f"the table could not be read as that of the fit: {error}"
+    if problem.shape[0] != fit.rows:
+        return f"the fit is of another table, with {fit.rows} rows"
+    errors = None if fit.uncertainty is None else fit.uncertainty.parameters
+    assert errors is not None
+    n, d = problem.shape
+    rule = problem.missingness
+    own = np.array([_by_own_value(rule, j) for j in range(d)])
+    blank = at_random(problem.holes)
+    values = np.where(problem.hidden, np.nan, problem.centre + problem.scale * problem.Y)
+    confined = (problem.hidden & ~blank).sum() / n
+    work = d * (1.0 + confined) ** 2
+    affordable = int(max(FEWEST_TESTED, 4.0 * MOST_WORK / work))
+    rows = evenly(n, min(tested_rows(n).size, affordable))
+    whole = Rows.of(problem, values, blank, own)
+    units = problem.overview.units
+    count = int(np.clip(MOST_WORK / work, FEWEST_SIMULATED, MOST_SIMULATED))
+    simulated, complete = _simulated(problem, fit.gaussian, blank, own, rows, count, seed)
+    return Ground(
+        problem.names,
+        own,
+        n,
+        taken(whole, rows),
+        simulated,
+        complete,
+        problem.from_units(fit.gaussian.mean, fit.gaussian.covariance)[1],
+        n * errors / np.outer(units, units),
+    )
+
+
+def _why_not(fit: Fit, given: Any) -> str:
+    if fit.status.severity >= Status.WEAKLY_IDENTIFIED.severity:
+        return HARDLY_DETERMINED
+    if fit.method != "full" or fit.uncertainty is None or fit.uncertainty.parameters is None:
+        return (
+            'it needs a fit of method="full" with standard errors of all parameters, and this one '
+            f"is by {fit.method!r}"
+        )
+    source = fit.source
+    table = given[0] if given is not None else None if source is None else source.X
+    if isinstance(table, IntervalData) and not table.is_plain:
+        return "cells tell their own limits, and nothing says what seen values were compared with"
+    return ""
+
+
+def _by_own_value(rule: Any, j: int) -> bool:
+    found = column_rule(rule, j)
+    return found is not None and found.seen_set != everything
+
+
+def taken(rows: Rows, chosen: NDArray[np.intp]) -> Rows:
+    """Return some of the rows."""
+    if chosen.size == len(rows.Y):
+        return rows
+    every = rows.every.take(chosen)
+    return Rows(rows.Y[chosen], every, rows.hidden[chosen], rows.blank[chosen])
+
+
+def _simulated(
+    problem: Problem,
+    g: Gaussian,
+    blank: Mask,
+    own: Mask,
+    rows: NDArray[np.intp],
+    count: int,
+    seed: int,
+) -> tuple[Rows, Floats]:
+    """Draw at least so many rows from a Gaussian, and hide them as those of the table."""
+    rule = problem.missingness
+    assert rule is not None
+    parts, complete = [], []
+    for k in range(-(-count // rows.size)):
+        drawn = int(keyed_generator(seed, Purpose.DIAGNOSE, SIMULATING, k).integers(2**63))
+        X, Y = simulate(g, rule, len(blank), drawn, return_complete=True)
+        X[blank] = np.nan
+        parts.append(taken(Rows.of(problem, X, blank, own), rows))
+        complete.append(((Y - g.mean) / problem.scale)[rows])
+    return Rows.stacked(parts), np.concatenate(complete)
