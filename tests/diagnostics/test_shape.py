@@ -53,10 +53,10 @@ def test_waves_of_normal_numbers_have_mean_zero():
 
 def test_values_in_their_own_units_become_standard_normal():
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(4000, 8))
+    x = rng.normal(size=(4000, 5))
     own = (x - x.mean(axis=1, keepdims=True)) / x.std(axis=1, keepdims=True)
-    # One value of each column of eight; Kolmogorov's test at 0.001. Untouched they fail it.
-    assert stats.kstest(as_if_known(own, 8)[:, 0], "norm").pvalue > 1e-3
+    # One value of each five; Kolmogorov's test at 0.001. Untouched they fail it.
+    assert stats.kstest(as_if_known(own, 5)[:, 0], "norm").pvalue > 1e-3
     assert stats.kstest(own[:, 0], "norm").pvalue < 1e-3
 
 
@@ -70,7 +70,7 @@ def test_axes_are_standardised_and_named():
 
 
 def test_p_values_of_normal_tables_hold_their_level():
-    tables = 40
+    tables = 24
     p = np.array([judged(normal, seed, 150).p_value for seed in range(tables)])
     # Binomial counts leave these bands once in a thousand, each.
     for level in (0.05, 0.5):

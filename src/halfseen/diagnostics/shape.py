@@ -56,8 +56,9 @@ def directions(correlation: Floats, names: tuple[str, ...]) -> list[Direction]:
 
 def _words(axis: Floats, names: tuple[str, ...]) -> str:
     """Write an axis as signed columns, the largest first."""
-    axis = axis * np.sign(axis[np.argmax(np.abs(axis))])
-    order = np.argsort(-np.abs(axis), kind="stable")
+    axis = axis * np.sign(axis[np.argmax(np.abs(axis).round(6))])
+    # Equal but for rounding, columns come as they stand.
+    order = np.argsort(-np.abs(axis).round(6), kind="stable")
     large = [k for k in order if abs(axis[k]) >= LARGE_WEIGHT * axis[order[0]]]
     if len(large) > 4:
         return f"a combination of {len(large)} columns"
