@@ -120,6 +120,8 @@ _OPTIONS = (
     (r"\btransforms=", "--transform "),
     (r"\bcovariance=", "--covariance "),
     (r'\berrors="t"', "--errors t"),
+    (r'\bloss="learn"', "--loss learn"),
+    (r"\bloss=", "--loss "),
     (r"\bdegrees_of_freedom(=| (?=must))", "--degrees-of-freedom "),
     (r"\bresume=True", "--resume"),
     (r"\bmemory = '", "--memory '"),

@@ -224,17 +224,12 @@ def _of_losses(losses: Losses, marks: tuple[Mark, ...]) -> Iterator[Finding]:
     odd = [k for k in odd if losses.names[k] not in explained]
     if not odd:
         return
-    shares = name_some(
-        [
-            f"{losses.names[k]} (about {losses.share[k]:.0%} of its values, standard error "
-            f"{losses.standard_error[k]:.0%})"
-            for k in sorted(odd, key=lambda k: losses.adjusted[k])
-        ]
-    )
+    names = name_some([losses.names[k] for k in sorted(odd, key=lambda k: losses.adjusted[k])])
     text = (
         "More cells are hidden than the rule and the rest of their rows explain "
-        f"({shown(losses.p_value)}), in {shares}. They look as if they were hidden for other reasons "
-        "too, unless the table is not normal. Say which are missing at random (missing_at_random=)."
+        f"({shown(losses.p_value)}), in {names}. They look as if they were hidden for other reasons "
+        "too, unless the table is not normal. Say which are missing at random (missing_at_random=), or "
+        'let the fit learn how many values were lost (loss="learn").'
     )
     column = losses.names[odd[0]] if len(odd) == 1 else None
     yield Finding("look", TITLES["hidden too often"], text, column)

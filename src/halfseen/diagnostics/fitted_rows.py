@@ -345,6 +345,10 @@ def _why_not(fit: Fit, given: Any) -> str:
             'it needs a fit of method="full" with standard errors of all parameters, and this one '
             f"is by {fit.method!r}"
         )
+    if not np.isinf(fit.degrees):
+        return 'it needs a fit with normal errors, and this one has errors="t"'
+    if fit.loss is not None:
+        return "the fit has losses in its model, and fit.loss says what is known of them"
     source = fit.source
     table = given[0] if given is not None else None if source is None else source.X
     if isinstance(table, IntervalData) and not table.is_plain:

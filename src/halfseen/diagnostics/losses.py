@@ -29,8 +29,6 @@ Floats = NDArray[np.float64]
 
 # The share of losses ε₀ against which weights are best: about the smallest that so many rows tell.
 LEAST_SHARE, MOST_SHARE, SHARE_BY_ROWS = 0.1, 0.5, 3.0
-# A share that stands for zero where shares are estimated: at zero itself scores have heavy tails.
-NEAR_ZERO = 0.02
 # Draws of the largest of several normal numbers, and how many of them a p-value rests on at least.
 LARGEST_DRAWS, FEWEST_BEYOND = 20_000, 20
 # Stream of random numbers, beside those of ``fitted_rows``.
@@ -40,6 +38,8 @@ LARGEST = 9
 @dataclass(frozen=True)
 class Losses:
     """A test of whether the rule explains the holes, against cells that were lost for other reasons.
+
+    How many were lost, ``fit(..., loss="learn")`` estimates.
 
     Attributes
     ----------
@@ -52,11 +52,6 @@ class Losses:
     adjusted : array
         The p-value of each of them, allowing for their number; none is below ``p_value``, but the sum
         of all columns may be what is significant.
-    share : array
-        Estimated share of the values of each column that were lost: one step of Newton's method from
-        zero, and rough if it is large.
-    standard_error : array
-        Of the shares.
     untested : dict
         By column, why its holes cannot be tested.
     reason : str
@@ -79,15 +74,13 @@ class Losses:
     p_value: float
     names: tuple[str, ...]
     adjusted: Floats
-    share: Floats
-    standard_error: Floats
     untested: dict[str, str]
     reason: str = ""
 
     @classmethod
     def absent(cls, reason: str) -> Losses:
         """Return a test that was not made."""
-        return cls(float("nan"), (), np.empty(0), np.empty(0), np.empty(0), {}, reason)
+        return cls(float("nan"), (), np.empty(0), {}, reason)
 
 
 def judge_losses(ground: Ground, seed: int) -> Losses:
@@ -123,14 +116,10 @@ def judge_losses(ground: Ground, seed: int) -> Losses:
     mean, stretch = ground.corrections(terms @ sums.T, again)
     z = straightened((sums @ found - mean) / (scale * stretch), skewness(left @ sums.T, n))
     adjusted = largest_p_values(z, of_sums / np.outer(scale, scale), seed)
-    near_zero = loss_scores(simulated, ground.simulated.hidden[:, columns], NEAR_ZERO)
-    slope = np.linalg.pinv(n * left.T @ near_zero / len(left))
     return Losses(
         float(adjusted.min()),
         tuple(ground.names[j] for j in columns),
         adjusted[: len(columns)],
-        np.clip(slope @ found, 0.0, 1.0),
-        np.sqrt(np.diag(slope @ covariance @ slope.T)),
         untested,
     )
 
