@@ -483,3 +483,31 @@ def test_no_ticks_where_the_scale_has_no_room():
         forward = staticmethod(lambda x: x)
 
     assert ticks_in_units(Nowhere, 0.0, 1.0) is None
+
+
+def test_curves_of_heavy_tails():
+    from scipy import stats
+
+    X = hs.simulate(
+        hs.Gaussian([1.0, 0.5], [[1.0, 0.6], [0.6, 1.0]]),
+        hs.DetectionLimits(lower=0.0),
+        80,
+        degrees_of_freedom=4.0,
+    )
+    fit = hs.fit(
+        X, hs.DetectionLimits(lower=0.0), errors="t", degrees_of_freedom=4.0, random_state=0
+    )
+    content = report_content(fit)
+    law = content["law"]
+    assert law["peak"] == pytest.approx(stats.t(4.0).pdf(0.0))
+    # Squared distances are twice F(2, ν).
+    assert stats.f(2, 4.0).cdf(0.5 * law["ellipse"] ** 2) == pytest.approx(0.95)
+    assert "t distribution (4 degrees of freedom, as given)" in " ".join(content["learned"])
+    assert "multivariate t distribution" in content["assumptions"][0]["text"]
+    curve = next(
+        one for one in fit.plot.marginal(0).lines if one.get_label() == "recovered density"
+    )
+    mean, deviation = fit.gaussian.mean[0], fit.gaussian.standard_deviations[0]
+    np.testing.assert_allclose(
+        curve.get_ydata(), stats.t(4.0, mean, deviation).pdf(curve.get_xdata())
+    )

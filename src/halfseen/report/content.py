@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import fdtri, gammaln
 
 from halfseen.data.moments import PairMoments
 from halfseen.report import words
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 LEVEL = 0.95
+# Square root of the 95 % quantile of chi-square with two degrees of freedom.
+NORMAL_ELLIPSE = 2.447747
 # What keeps the page small: rows that are drawn, cells of them, columns, and numbers of the trace.
 MOST_ROWS, MOST_CELLS, MOST_COLUMNS, MOST_TRACE = 2000, 30_000, 100, 6_000
 LONGEST_NAME = 200
@@ -113,6 +116,7 @@ def report_content(
         "transformed": transformed,
         "scale": scale,
         "level": LEVEL,
+        "law": _law(fit),
         "learned": words.learned(fit, columns, pairs),
         "left_out": words.hidden_names(fit.names, shown),
         "status": words.status_of(fit),
@@ -128,6 +132,19 @@ def report_content(
         "call": call or words.call_of(fit),
         "versions": words.versions(),
     }
+
+
+def _law(fit: Fit) -> dict[str, float | None]:
+    """Say what curves of a standard column and pair are: degrees of freedom, peak, radius of 95 %.
+
+    Squared distances of two columns are chi-square with 2 degrees of freedom, and twice F with 2 and ν
+    for a t distribution.
+    """
+    if np.isinf(fit.degrees):
+        return {"degrees": None, "peak": 1.0 / np.sqrt(2.0 * np.pi), "ellipse": NORMAL_ELLIPSE}
+    nu = fit.degrees
+    peak = float(np.exp(gammaln(0.5 * (nu + 1.0)) - gammaln(0.5 * nu)) / np.sqrt(nu * np.pi))
+    return {"degrees": nu, "peak": peak, "ellipse": float(np.sqrt(2.0 * fdtri(2.0, nu, LEVEL)))}
 
 
 def _transforms(fit: Fit) -> list[Any]:

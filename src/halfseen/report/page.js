@@ -7,6 +7,10 @@
   const find = (id) => document.getElementById(id);
   // Square root of the 95 % quantile of chi-square with two degrees of freedom.
   const ELLIPSE = 2.447747;
+  // Of a standard column: normal, or t with some degrees of freedom.
+  const law = content.law;
+  const density = (z) => law.peak * (law.degrees === null
+    ? Math.exp(-0.5 * z * z) : Math.pow(1 + (z * z) / law.degrees, -0.5 * (law.degrees + 1)));
   const PRINT_WIDTH = 660;
   // Colours of lines that are told apart, solid first, then dashed, then dotted.
   const LINES = ["recovered", "naive", "ink", "hidden"];
@@ -124,7 +128,7 @@
       column.range[0] + (k / 240) * (column.range[1] - column.range[0]));
     traces.push({
       type: "scatter", mode: "lines", name: "recovered density", x: grid,
-      y: grid.map((x) => Math.exp(-0.5 * ((x - mean) / deviation) ** 2) / (deviation * Math.sqrt(2 * Math.PI))),
+      y: grid.map((x) => density((x - mean) / deviation) / deviation),
       line: { color: colour("recovered"), width: 2.5 },
       hovertemplate: "recovered density %{y:.3g}<extra></extra>",
     });
@@ -254,15 +258,15 @@
     return a * columns.length - (a * (a + 1)) / 2 + (b - a - 1);
   };
 
-  function ellipse(x, y, r) {
+  function ellipse(x, y, r, radius) {
     const known = [x.mean, x.deviation, y.mean, y.deviation, r];
     if (known.some((v) => v === null)) return null;
     const out = { x: [], y: [] };
     const rest = Math.sqrt(Math.max(0, 1 - r * r));
     for (let k = 0; k <= 120; k++) {
       const t = (k / 120) * 2 * Math.PI;
-      out.x.push(x.mean + ELLIPSE * x.deviation * Math.cos(t));
-      out.y.push(y.mean + ELLIPSE * y.deviation * (r * Math.cos(t) + rest * Math.sin(t)));
+      out.x.push(x.mean + radius * x.deviation * Math.cos(t));
+      out.y.push(y.mean + radius * y.deviation * (r * Math.cos(t) + rest * Math.sin(t)));
     }
     return out;
   }
@@ -348,8 +352,8 @@
         });
       }
     }
-    const outline = (name, found, r, line) => {
-      const curve = ellipse(...found, r);
+    const outline = (name, found, r, line, radius) => {
+      const curve = ellipse(...found, r, radius);
       if (!curve) return;
       traces.push({ type: "scatter", mode: "lines", name, x: curve.x, y: curve.y, line, hoverinfo: "skip" });
       traces.push({
@@ -361,8 +365,8 @@
     // Of the rows in which both are seen: other rows belong to neither dots nor correlation.
     const own = pairs.ellipses[k];
     const first = columns.indexOf(x) < columns.indexOf(y) ? [0, 2] : [2, 0];
-    if (own) outline("seen only, 95 %", first.map((m) => ({ mean: own[m], deviation: own[m + 1] })), pairs.naive[k], { color: colour("naive"), width: 2, dash: "dash" });
-    outline("recovered, 95 %", [x.recovered, y.recovered], pairs.recovered[k], { color: colour("recovered"), width: 2.5 });
+    if (own) outline("seen only, 95 %", first.map((m) => ({ mean: own[m], deviation: own[m + 1] })), pairs.naive[k], { color: colour("naive"), width: 2, dash: "dash" }, ELLIPSE);
+    outline("recovered, 95 %", [x.recovered, y.recovered], pairs.recovered[k], { color: colour("recovered"), width: 2.5 }, law.ellipse);
     return traces;
   }
 

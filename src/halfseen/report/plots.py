@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from halfseen.errors import InputError
-from halfseen.report.content import report_content
+from halfseen.report.content import NORMAL_ELLIPSE, report_content
 from halfseen.report.shares import write_shares
 from halfseen.report.words import signed
 from halfseen.solvers.inference.sensitivity import NORMAL_95
@@ -27,8 +27,6 @@ INK, QUIET, RULE, WASH = "#1c2126", "#565e68", "#d5d9de", "#f5f6f8"
 RECOVERED, NAIVE = "#1f5fa8", "#b4530a"
 SEEN, POINT, HIDDEN = "#9aa4b0", "#4a5663", "#6f7883"
 LOW, MIDDLE, HIGH = "#2b5c9e", "#f4f4f2", "#b4530a"
-# Square root of the 95 % quantile of chi-square with two degrees of freedom.
-ELLIPSE = 2.447747
 # More columns than this have no numbers in their cells, and no names beside them.
 MOST_NUMBERS, MOST_NAMES = 25, 40
 # Of lines that are told apart, solid first, then dashed, then dotted.
@@ -95,7 +93,7 @@ class Plots:
                     edgecolor=HIDDEN, hatch="////", linewidth=0.0, label="hidden", **bars,
                 )  # fmt: skip
         x = np.linspace(column["range"][0], column["range"][1], 400)
-        density = np.exp(-0.5 * ((x - mean) / deviation) ** 2) / (deviation * np.sqrt(2 * np.pi))
+        density = _density(self._content["law"], (x - mean) / deviation) / deviation
         ax.plot(x, density, color=RECOVERED, linewidth=2.2, label="recovered density")
         for k, limit in enumerate(column["limits"]):
             text = "limit" if k == 0 else None
@@ -126,14 +124,15 @@ class Plots:
         if self._content["has_table"]:
             _points(ax, x, y)
         r = self._correlations(a, b)
-        for name, known, color, style in (
-            ("seen only", self._both_seen(a, b), NAIVE, "--"),
-            ("recovered", _recovered(x, y, r["recovered"]), RECOVERED, "-"),
+        of_law = self._content["law"]["ellipse"]
+        for name, known, color, style, radius in (
+            ("seen only", self._both_seen(a, b), NAIVE, "--", NORMAL_ELLIPSE),
+            ("recovered", _recovered(x, y, r["recovered"]), RECOVERED, "-", of_law),
         ):
             if None in known:
                 continue
             ax.plot(
-                *_ellipse(*known), color=color, linestyle=style, linewidth=2.0,
+                *_ellipse(radius, *known), color=color, linestyle=style, linewidth=2.0,
                 label=f"{name}, r = {signed(known[4])}",
             )  # fmt: skip
             ax.plot(known[0], known[2], "+", color=color, markersize=11, markeredgewidth=2)
@@ -361,11 +360,19 @@ def _recovered(x: dict[str, Any], y: dict[str, Any], r: float | None) -> list[An
 
 
 def _ellipse(
-    mx: float, sx: float, my: float, sy: float, r: float
+    radius: float, mx: float, sx: float, my: float, sy: float, r: float
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     t = np.linspace(0.0, 2.0 * np.pi, 181)
     rest = np.sqrt(max(0.0, 1.0 - r * r))
-    return mx + ELLIPSE * sx * np.cos(t), my + ELLIPSE * sy * (r * np.cos(t) + rest * np.sin(t))
+    return mx + radius * sx * np.cos(t), my + radius * sy * (r * np.cos(t) + rest * np.sin(t))
+
+
+def _density(law: dict[str, Any], z: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the density of a standard column: normal, or t."""
+    nu = law["degrees"]
+    if nu is None:
+        return np.asarray(law["peak"] * np.exp(-0.5 * z * z))
+    return np.asarray(law["peak"] * (1.0 + z * z / nu) ** (-0.5 * (nu + 1.0)))
 
 
 def _points(ax: Axes, x: dict[str, Any], y: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from halfseen.data.interval_data import IntervalData
 from halfseen.report.rule_words import given_rule, rule_of
 from halfseen.solvers.result import Status, name_some
-from halfseen.solvers.summary import powers_in_words, shorten
+from halfseen.solvers.summary import degrees_in_words, powers_in_words, shorten
 
 if TYPE_CHECKING:
     from halfseen.solvers.result import Fit
@@ -75,6 +75,11 @@ def learned(fit: Fit, columns: Sequence[dict[str, Any]], pairs: dict[str, Any] |
     spread = "the mean and the spread" if d == 1 else "the means, the spreads and the correlations"
     first += f"This page shows {spread} behind it, as learned by the method “{fit.method}”."
     out = [first]
+    if fit.tails is not None:
+        out.append(
+            f"Rows are taken for those of a t distribution ({degrees_in_words(fit.tails)}): means are "
+            "its location, and standard deviations its scales."
+        )
     if fit.method == "truncated_sgd":
         out += _shift(columns, "Taking the rows as they are shown")
     elif hidden > 0.0:
@@ -175,10 +180,11 @@ def assumptions(fit: Fit, transformed: bool) -> list[dict[str, Any]]:
         scale += (
             f" (learned: {powers_in_words(fit)}; intervals in original units take account of it)"
         )
+    law = "normal" if fit.tails is None else "t"
     return [
         {
             "title": "The distribution",
-            "text": f"Rows are independent draws from one multivariate normal distribution{scale}. "
+            "text": f"Rows are independent draws from one multivariate {law} distribution{scale}. "
             "The hidden side is filled in from the shape of the seen side, so a skewed column that "
             "was not transformed is recovered wrongly even if its limit is right.",
         },

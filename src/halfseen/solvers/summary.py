@@ -55,7 +55,7 @@ def _head(fit: Fit) -> list[str]:
     hidden = 1.0 - float(fit.seen_share.mean())
     law = "normal distribution"
     if fit.tails is not None:
-        law = f"t distribution ({_degrees(fit.tails)})"
+        law = f"t distribution ({degrees_in_words(fit.tails)})"
     text = (
         f"Multivariate {law} of {len(fit.names)} "
         f"{'column' if len(fit.names) == 1 else 'columns'}, {fit.rows} rows, {_percent(hidden)} of the "
@@ -69,7 +69,7 @@ def _head(fit: Fit) -> list[str]:
     return textwrap.wrap(text, WIDTH)
 
 
-def _degrees(tails: Tails) -> str:
+def degrees_in_words(tails: Tails) -> str:
     """Say how many degrees of freedom there are, and how sure that is."""
     if not tails.learned:
         return f"{tails.degrees:g} degrees of freedom, as given"
