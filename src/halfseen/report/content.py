@@ -33,6 +33,8 @@ Floats = NDArray[np.float64]
 LEVEL = 0.95
 # Square root of the 95 % quantile of chi-square with two degrees of freedom.
 NORMAL_ELLIPSE = 2.447747
+# How much wider than those of a normal distribution axes may be.
+MOST_WIDENED = 2.0
 # What keeps the page small: rows that are drawn, cells of them, columns, and numbers of the trace.
 MOST_ROWS, MOST_CELLS, MOST_COLUMNS, MOST_TRACE = 2000, 30_000, 100, 6_000
 LONGEST_NAME = 200
@@ -134,7 +136,7 @@ def report_content(
     }
 
 
-def _law(fit: Fit) -> dict[str, float | None]:
+def _law(fit: Fit) -> dict[str, Any]:
     """Say what curves of a standard column and pair are: degrees of freedom, peak, radius of 95 %.
 
     Squared distances of two columns are chi-square with 2 degrees of freedom, and twice F with 2 and ν
@@ -166,7 +168,9 @@ def _column(
     """Everything about one column."""
     g, name = fit.gaussian, shorten(fit.names[j], LONGEST_NAME)
     mean, deviation = float(g.mean[j]), float(g.standard_deviations[j])
-    span = axis_range(cells, j, mean, deviation)
+    # Ellipses of heavy tails are larger; the heaviest would leave no room for the rest.
+    wider = min(_law(fit)["ellipse"] / NORMAL_ELLIPSE, MOST_WIDENED)
+    span = axis_range(cells, j, mean, wider * deviation)
     found = {
         "mean": number(mean),
         "deviation": number(deviation),
