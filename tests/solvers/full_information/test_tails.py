@@ -333,6 +333,20 @@ def test_too_few_rows():
         hs.fit(np.random.default_rng(0).normal(size=(7, 4)), errors="t")
 
 
+def test_sets_on_both_sides_are_started_on_both():
+    """Seen in a window far above the mean: the other side of the window is the lower top."""
+    rule = hs.SelfCensoring(hs.between(1.0, 3.0))
+    X = heavy(400, 5.0, 1, hs.Gaussian([0.0], [[1.0]]), rule)
+    fit = hs.fit(X, rule, errors="t", random_state=0)
+    given = hs.fit(X, rule, errors="t", degrees_of_freedom=fit.degrees, random_state=0)
+    assert fit.log_likelihood.value == pytest.approx(given.log_likelihood.value, abs=0.01)
+    mirrored = hs.Gaussian([4.0 - fit.mean[0]], fit.covariance)
+    other = hs.fit(
+        X, rule, errors="t", degrees_of_freedom=fit.degrees, start=mirrored, random_state=0
+    )
+    assert fit.log_likelihood.value > other.log_likelihood.value - 0.01
+
+
 def test_checkpoints_of_other_tails_are_refused(tmp_path):
     X, place = heavy(60, 3.0), tmp_path / "run.hsckpt"
     options = {"random_state": 0, "checkpoint": place, "every": 0}

@@ -149,7 +149,7 @@ def _apart(climbs: list[Climb], rows: int) -> list[Climb]:
     return kept
 
 
-def _first_place(
+def first_place(
     rows: Rows, m_step: MStep, start: tuple[Floats, Floats], settings: Settings
 ) -> tuple[Climb | None, list[float], bool]:
     """Choose among starts where the likelihood may have several tops; see ``best_start``.
@@ -185,7 +185,7 @@ def learn(
     about, structure = rows.overview, m_step.structure
     others, before = False, []
     if not follow_start:
-        first, heights, others = _first_place(rows, m_step, start, settings)
+        first, heights, others = first_place(rows, m_step, start, settings)
         if first is not None:
             start, before = (first.mean, first.covariance), first.history
             history["likelihoods_of_starts"] = heights

@@ -19,7 +19,7 @@ from halfseen.errors import InputError
 from halfseen.seeds import Purpose
 from halfseen.solvers.full_information.charts import score_of
 from halfseen.solvers.full_information.expectation import Parameters, Sampling
-from halfseen.solvers.full_information.learn import Climb, Settings, climb, learn
+from halfseen.solvers.full_information.learn import Climb, Settings, climb, first_place, learn
 from halfseen.solvers.full_information.m_step import MStep, pack
 from halfseen.solvers.full_information.rows import Rows
 from halfseen.solvers.inference.uncertainty import StandardErrors
@@ -70,10 +70,16 @@ def learn_tails(
     follow_start: bool = False,
 ) -> Fit:
     """Learn location and scatter of a t distribution, and ν where ``degrees`` is None."""
-    common = settings, notes, source
     if degrees is not None:
-        found = learn(rows.with_degrees(degrees), m_step, start, *common, follow_start)
+        heavy = rows.with_degrees(degrees)
+        found = learn(heavy, m_step, start, settings, notes, source, follow_start)
         return replace(found, tails=Tails(degrees))
+    if not follow_start:
+        # Where the likelihood has several tops, that of a Gaussian says which one is gone on from.
+        first, _, others = first_place(rows, m_step, start, settings)
+        start = start if first is None else (first.mean, first.covariance)
+        notes = [*notes, Note(Status.NO_GLOBAL_GUARANTEE, "")] if others else notes
+    common = settings, notes, source
     search = _Search(rows, m_step, settings)
     kappa, place, gain = search.run(start)
     heavy = rows if kappa == 0.0 else rows.with_degrees(1.0 / kappa)
