@@ -71,6 +71,30 @@ def bootstrapped() -> hs.solvers.Bootstrap:
         return fitted().bootstrap(2, random_state=0)
 
 
+@cache
+def looked_at() -> hs.solvers.Sensitivity:
+    return fitted().sensitivity(shares=(0.0, 0.3), factors=(1.0, 2.0))
+
+
+@cache
+def powered() -> hs.solvers.LearnedPower:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", hs.HalfseenWarning)
+        fit = hs.fit(np.exp(X), None, transforms="boxcox", random_state=0)
+    assert fit.powers is not None
+    assert fit.powers[0] is not None
+    return fit.powers[0]
+
+
+@cache
+def lossy() -> hs.solvers.Loss:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", hs.HalfseenWarning)
+        found = hs.fit(X, RULE, loss=0.1, **FEW).loss
+    assert found is not None
+    return found
+
+
 def step_of(sampler: hs.samplers.Sampler, point: Any) -> Any:
     rng = np.random.default_rng(0)
     return sampler.step(REGION, sampler.init(REGION, point, rng), rng)[0].point
@@ -105,6 +129,15 @@ METHODS_OF_FIT = [
         np.arange(len(X)) % 7,
     ),
     Call("halfseen.Fit.column", lambda a: fitted().column(a), 0),
+    Call(
+        "halfseen.Fit.sensitivity",
+        lambda a: fitted().sensitivity(shares=a, factors=(1.0, 2.0)),
+        np.array([0.0, 0.2]),
+    ),
+    Call("halfseen.solvers.Sensitivity.bounds", lambda a: looked_at().bounds(share=a), 0.2),
+    Call("halfseen.solvers.Sensitivity.moves", lambda a: looked_at().moves(a), "share"),
+    Call("halfseen.solvers.LearnedPower.interval", lambda a: powered().interval(a), 0.9),
+    Call("halfseen.solvers.Loss.sentences", lambda a: lossy().sentences(a), ["a", "b"]),
     Call("halfseen.Fit.simulate", lambda a: fitted().simulate(a, RULE), 3),
     Call("halfseen.Fit.summary", lambda a: fitted().summary(a), 4),
     Call("halfseen.Fit.to_dict", lambda a: fitted().to_dict(a), 0.9),
@@ -120,6 +153,8 @@ METHODS_OF_FIT = [
     ),
 ]
 SOLVERS = [
+    Call("halfseen.fit", lambda a: hs.fit(X, RULE, loss=a, **FEW), 0.1),
+    Call("halfseen.fit", lambda a: hs.fit(X, RULE, errors="t", degrees_of_freedom=a, **FEW), 4.0),
     of_table("halfseen.fit", lambda a: hs.fit(a, RULE, **FEW)),
     Call("halfseen.fit", lambda a: hs.fit(X, RULE, covariance=a, **FEW), TRUTH.covariance),
     of_table("halfseen.solvers.full", lambda a: hs.solvers.full(a, RULE, **FEW)),

@@ -41,9 +41,14 @@ RECORDS = {
     *("PilotPlan", "Contradiction", "Diagnosis", "Finding", "Mark", "Normality", "NormalityTest"),
     *("PairShares", "Share", "ColumnRule", "Box", "Parts", "Polyhedra", "Holes", "Inequalities"),
     *("SetTable", "Scan", "Rejection", "RowBlocks"),
+    *("LearnedPower", "Loss", "Losses", "Sensitivity", "Tails"),
 }
-# Called by readers of pieces of a table, which have checked them.
-FOR_THE_LIBRARY = {"halfseen.PairMoments.of_piece"}
+# Called by readers of tables and of losses, which have checked what they pass.
+FOR_THE_LIBRARY = {
+    "halfseen.PairMoments.of_piece",
+    "halfseen.missingness.Holes.with_losses",
+    "halfseen.missingness.SetTable.with_losses",
+}
 # Asked through the rules, sets and samplers that follow them.
 PROTOCOLS = {"Missingness", "ColumnwiseMissingness", "SeenSet", "Sampler"}
 # scikit-learn's validation comes first, with errors of the kinds that its own checks ask for.

@@ -146,6 +146,26 @@ def _expect_group(Y, rows, mean, U, Q, log_det, grouped, confines, points, shift
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def add_group(count, T, total, U, M, B, spread, first, second):
+    """Add sums over so many rows, T and total in the columns U, and what these say of the columns M."""
+    for a in range(U.size):
+        first[U[a]] += total[a]
+        for b in range(U.size):
+            second[U[a], U[b]] += T[a, b]
+    if M.size == 0:
+        return
+    BT = np.dot(B, T)
+    BTB, filled = np.dot(BT, B.T), np.dot(B, total)
+    for a in range(M.size):
+        first[M[a]] += filled[a]
+        for b in range(U.size):
+            second[M[a], U[b]] += BT[a, b]
+            second[U[b], M[a]] += BT[a, b]
+        for b in range(M.size):
+            second[M[a], M[b]] += BTB[a, b] + count * spread[a, b]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def expect_block(Y, mean, P, log_det, grouped, confines, points, shifts, law, first, second, out):
     """Add expected moments of complete rows about ``mean``; fill ``out`` with log-likelihoods.
 
@@ -162,21 +182,7 @@ def expect_block(Y, mean, P, log_det, grouped, confines, points, shifts, law, fi
         total = np.zeros(U.size)
         for i in range(rows.size):
             total += E[i]
-        for a in range(U.size):
-            first[U[a]] += total[a]
-            for b in range(U.size):
-                second[U[a], U[b]] += T[a, b]
-        if M.size == 0:
-            continue
-        BT = np.dot(B, T)
-        BTB, filled = np.dot(BT, B.T), np.dot(B, total)
-        for a in range(M.size):
-            first[M[a]] += filled[a]
-            for b in range(U.size):
-                second[M[a], U[b]] += BT[a, b]
-                second[U[b], M[a]] += BT[a, b]
-            for b in range(M.size):
-                second[M[a], M[b]] += BTB[a, b] + rows.size * spread[a, b]
+        add_group(rows.size, T, total, U, M, B, spread, first, second)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -209,11 +215,12 @@ def mean_block(Y, mean, P, grouped, confines, points, shifts, law, E):
         U, M, Q, B, _, _ = split(P, grouped.missing[g])
         T, out = np.empty((U.size, U.size)), np.empty(len(Y))
         Z = _expect_group(Y, rows, mean, U, Q, 0.0, grouped, confines, points, shifts, law, T, out)
-        _complete(E, rows, Z, U, M, np.dot(Z, B.T))
+        complete_rows(E, rows, Z, U, M, np.dot(Z, B.T))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _complete(E, rows, Z, U, M, rest):
+def complete_rows(E, rows, Z, U, M, rest):
+    """Put what is known of some rows in the columns U and M into their places."""
     for i in range(rows.size):
         for a in range(U.size):
             E[rows[i], U[a]] = Z[i, a]

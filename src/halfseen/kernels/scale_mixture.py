@@ -12,7 +12,13 @@ import math
 import numpy as np
 from numba import njit
 
-from halfseen.kernels.patterns import centred_rows, confined_law, split
+from halfseen.kernels.patterns import (
+    add_group,
+    centred_rows,
+    complete_rows,
+    confined_law,
+    split,
+)
 
 # Trapezoids of width h in log w err by 2|Γ(a + 2πi/h)|/Γ(a) for a gamma density of shape a, which is
 # below 1e-7 for h = 1/√(a + 3.5), whatever a is. What is e⁻¹⁷ of the largest, 4e-8, is left out.
@@ -156,22 +162,8 @@ def expect_scaled_block(
             total, out,
         )  # fmt: skip
         T += np.dot(E.T, E)
-        for a in range(U.size):
-            first[U[a]] += total[a]
-            for b in range(U.size):
-                second[U[a], U[b]] += T[a, b]
-        if M.size == 0:
-            continue
-        BT = np.dot(B, T)
-        BTB, filled = np.dot(BT, B.T), np.dot(B, total)
-        for a in range(M.size):
-            first[M[a]] += filled[a]
-            for b in range(U.size):
-                second[M[a], U[b]] += BT[a, b]
-                second[U[b], M[a]] += BT[a, b]
-            # w times the variance P_MM⁻¹/w.
-            for b in range(M.size):
-                second[M[a], M[b]] += BTB[a, b] + rows.size * spread[a, b]
+        # Cells missing at random have the variance P_MM⁻¹/w, and w times it is P_MM⁻¹.
+        add_group(rows.size, T, total, U, M, B, spread, first, second)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -200,12 +192,7 @@ def mean_scaled_block(Y, mean, P, degrees, grouped, confines, points, shifts, la
                 Z[i, C[a]] = m[a] - mean[U[C[a]]]
                 for k in range(count):
                     Z[i, C[a]] += weights[k] * F[k, a]
-        rest = np.dot(Z, B.T)
-        for i in range(rows.size):
-            for a in range(U.size):
-                E[rows[i], U[a]] = Z[i, a]
-            for a in range(M.size):
-                E[rows[i], M[a]] = rest[i, a]
+        complete_rows(E, rows, Z, U, M, np.dot(Z, B.T))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -7,6 +7,7 @@ one has the mass of what the rule hides, and ε times that of what it shows.
 from __future__ import annotations
 
 import numbers
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -103,6 +104,11 @@ class Loss:
         >>> hs.fit(X, rule, loss=0.1, random_state=0).loss.sentences(["lead", "zinc"])
         ['Of the values that the rule shows, 10.0 % are taken to be lost (lead, zinc).']
         """
+        texts = is_iterable(names) and all(isinstance(name, str) for name in names)
+        if not texts or len(names) != self.share.size:
+            raise InputError(
+                f"names must be those of the {self.share.size} columns; got {reprlib.repr(names)}."
+            )
         out = []
         for columns in self.groups:
             first, where = int(columns[0]), name_some([names[j] for j in columns], 6)
@@ -239,10 +245,11 @@ def _one_share(given: Any, name: str) -> float:
     if isinstance(given, str) and given == LEARN:
         return np.nan
     number = isinstance(given, numbers.Real) and not isinstance(given, bool)
-    if not number or not 0.0 <= float(given) < 1.0:
+    if not number or not 0.0 <= given < 1.0:
         where = f" of column {name}" if name else ""
         raise InputError(
-            f"loss{where} must be a share from 0 to below 1, such as 0.1, or {LEARN!r}; got {given!r}."
+            f"loss{where} must be a share from 0 to below 1, such as 0.1, or {LEARN!r}; got "
+            f"{reprlib.repr(given)}."
         )
     return float(given)
 

@@ -126,7 +126,7 @@ class Slopes(NamedTuple):
 
 
 @dataclass(eq=False)
-class Profile:
+class ShareProfile:
     """The profile of the likelihood over shares that are learned."""
 
     table: LossyTable
@@ -376,7 +376,7 @@ def _first_looks(
     settings: Settings,
     notes: list[Note],
     follow_start: bool,
-) -> tuple[Profile, list[Note]]:
+) -> tuple[ShareProfile, list[Note]]:
     """Return the profile, with a few peaks along it, and what is to be said of the first of them."""
     quiet = replace(settings, standard_errors=False, progress=False)
     first_looks = [
@@ -391,14 +391,14 @@ def _first_looks(
     points = int(np.clip(MOST_DRAWS // max(sampled, 1), *POINTS))
     order = Parameters.of(*place) if sampled else None
     sampling = Sampling(points, settings.seed, 0, Purpose.LIKELIHOOD, order)
-    profile = Profile(table, m_step, quiet, sampling)
+    profile = ShareProfile(table, m_step, quiet, sampling)
     for look in first_looks:
         profile.peak(look, place)
     return profile, notes
 
 
 def _uncertain_shares(
-    profile: Profile, top: Peak, at: Slopes, intervals: bool
+    profile: ShareProfile, top: Peak, at: Slopes, intervals: bool
 ) -> tuple[Floats, Floats]:
     """Return the covariance of shares; and standard error, ends and p-value of each."""
     values, vectors = np.linalg.eigh(at.curvature)
@@ -417,7 +417,7 @@ def _uncertain_shares(
     return V * np.outer(shrink, shrink), told
 
 
-def _describe(fit: Fit, profile: Profile, top: Peak, errors: bool, intervals: bool) -> Fit:
+def _describe(fit: Fit, profile: ShareProfile, top: Peak, errors: bool, intervals: bool) -> Fit:
     """Add the shares that were learned to a fit, and what is not known about them."""
     table = profile.table
     learned, count = table.asked.learned, top.epsilon.size

@@ -9,6 +9,7 @@ the Gaussian, κ = 0, and whose slope at the top of the others is the slope with
 from __future__ import annotations
 
 import math
+import reprlib
 from dataclasses import replace
 
 import numpy as np
@@ -30,6 +31,8 @@ Place = tuple[Floats, Floats]
 
 # Fewer have no mean; more are told from a Gaussian by no table (κ = 0.001).
 FEWEST, MOST = 1.0, 1000.0
+# What is asked for beyond this many is a Gaussian to the last digit.
+LIKE_A_GAUSSIAN = 1e15
 # κ at which the slope is looked at to find where it changes its sign.
 BRACKET = (1.0 / MOST, 0.02, 0.2, 1.0 / FEWEST)
 # κ is found when so little is promised in log-likelihood (a hundredth of a standard error); secants stay
@@ -54,9 +57,9 @@ def read_degrees(errors: str, degrees_of_freedom: float | None) -> float | None:
     if not number or isinstance(degrees_of_freedom, bool) or not degrees_of_freedom >= FEWEST:
         raise InputError(
             f"degrees_of_freedom must be a number, at least {FEWEST:g} (below, there is no mean); got "
-            f"{degrees_of_freedom!r}."
+            f"{reprlib.repr(degrees_of_freedom)}."
         )
-    return float(degrees_of_freedom)
+    return float(degrees_of_freedom) if degrees_of_freedom < LIKE_A_GAUSSIAN else math.inf
 
 
 def learn_tails(

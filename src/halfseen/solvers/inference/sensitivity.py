@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.checks import finite_vector, share
+from halfseen.checks import finite_vector, positive_number, share
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.transforms import Identity
 from halfseen.errors import AssumptionWarning, InputError
@@ -137,7 +137,8 @@ class Sensitivity:
         if (share is None) == (factors is None):
             raise InputError("bounds are over a share or over factors; give one of them.")
         if share is not None:
-            return _bounds(self.shares, self.by_share, 0.0, float(share), level, "share")
+            most = positive_number("share", share)
+            return _bounds(self.shares, self.by_share, 0.0, most, level, "share")
         assert factors is not None
         low, high = finite_vector("factors", factors, 2)
         return _bounds(self.factors, self.by_factor, low, high, level, "factors")
@@ -180,7 +181,7 @@ class Sensitivity:
         return out
 
     def _points(self, by: str) -> tuple[StandardErrors, ...]:
-        if by not in ("share", "factor"):
+        if not isinstance(by, str) or by not in ("share", "factor"):
             raise InputError(f"by must be share or factor; got {by!r}.")
         points = self.by_share if by == "share" else self.by_factor
         if not points:
