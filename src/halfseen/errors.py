@@ -1,11 +1,53 @@
-"""Typed errors and warnings.
+"""Typed errors and warnings, and how what to try is spelled.
 
-An error says what was expected, what came (row, column, value) and what to try.
+An error says what was expected, what came (row, column, value) and what to try. Whoever reads a table
+from elsewhere may count its rows otherwise, so the place of a cell is kept beside the sentence.
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 
 class HalfseenError(Exception):
-    """Base of every error that halfseen raises on purpose."""
+    """Base of every error that halfseen raises on purpose.
+
+    Parameters
+    ----------
+    sentence : str
+        What is wrong, and what to try.
+    row : int, optional
+        Row of the table that it is about, counted from 0.
+    column : str, optional
+        Name of the column that it is about, where a row is given.
+
+    Attributes
+    ----------
+    where : str
+        What the row is called: ``"row 7"``, or ``"row 7 (line 9)"`` where it was read from a file.
+    """
+
+    def __init__(
+        self, sentence: str = "", row: int | None = None, column: str | None = None
+    ) -> None:
+        super().__init__(sentence)
+        self.sentence, self.column = sentence, column
+        self.row = None if row is None else int(row)
+        self.where = "" if row is None else f"row {row}"
+
+    def __str__(self) -> str:
+        if self.row is None:
+            return self.sentence
+        column = "" if self.column is None else f", column {self.column}"
+        return f"{self.where}{column}: {self.sentence}"
+
+    def count_from(self, first: int) -> None:
+        """Count the row from the first of a table of which only a part was looked at."""
+        if self.row is not None:
+            self.row += first
+            self.where = f"row {self.row}"
 
 
 class InputError(HalfseenError, ValueError):
@@ -42,3 +84,49 @@ class AssumptionWarning(HalfseenWarning):
 
 class ApproximationWarning(HalfseenWarning):
     """A result is less exact than usual, and the message says by how much."""
+
+
+# Whether people are spoken to in options of the command line.
+_in_options = False
+# Options that are not named like the arguments.
+_OPTIONS = {
+    "missing_at_random=": "--blank random",
+    "transforms=": "--transform",
+    "client=": "--scheduler",
+    "companions=False": "--no-companions",
+    "resume=True": "--resume",
+}
+
+
+@contextmanager
+def told_in_options() -> Iterator[None]:
+    """Spell what to try as options of the command line, until the end of the block."""
+    global _in_options
+    before, _in_options = _in_options, True
+    try:
+        yield
+    finally:
+        _in_options = before
+
+
+def spelled(python: str, option: str) -> str:
+    """Choose between two ways of spelling the same, for whoever reads the message."""
+    return option if _in_options else python
+
+
+def argument(name: str, *value: Any) -> str:
+    """Spell an argument, with or without a value, for whoever reads the message.
+
+    Examples
+    --------
+    >>> from halfseen.errors import argument, told_in_options
+    >>> argument("index", "site"), argument("companions", False)
+    ("index='site'", 'companions=False')
+    >>> with told_in_options():
+    ...     argument("index", "site"), argument("companions", False)
+    ('--index site', '--no-companions')
+    """
+    python = f"{name}={', '.join(map(repr, value))}"
+    words = [str(one) if str(one).isalnum() else repr(one) for one in value]
+    option = " ".join([f"--{name.replace('_', '-')}", *words])
+    return spelled(python, _OPTIONS.get(python, option))

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import halfseen as hs
-from halfseen.cli.running import in_options
 
 VALUES = np.exp(np.random.default_rng(0).normal(size=(80, 2))).round(3)
 RULED = "lead,zinc\n" + "\n".join(f"{'' if a < 0.5 else a},{b}" for a, b in VALUES)
@@ -154,7 +153,7 @@ def test_standard_input_and_parquet(halfseen, tmp_path):
         (["data.csv", "--limits", "absent.csv"], 2, "absent.csv cannot be read"),
         (["data.csv", "--method", "guess"], 2, "method must be one of"),
         (["one.csv"], 4, "column b has 1 distinct value"),
-        (["text.csv"], 2, "make it the row labels with --index 'site'"),
+        (["text.csv"], 2, "make it the row labels with --index site"),
         (["nd.csv"], 2, "State the limit, as in --seen 'a: >=0.5'"),
     ],
 )
@@ -194,13 +193,20 @@ def test_an_interrupt_leaves_no_file(halfseen, tmp_path, monkeypatch):
     assert not (tmp_path / "fit.json").exists()
 
 
-def test_advice_is_told_in_options():
-    assert in_options("leave it out with columns=, or index='site'.") == (
-        "leave it out with --columns, or --index 'site'."
-    )
-    assert in_options("tell words with not_detected= and missing=; or") == (
-        "tell words with --not-detected and --missing; or"
-    )
+def test_advice_is_told_in_options(halfseen, tmp_path):
+    (tmp_path / "data.csv").write_text("site,lead\nmill,1\nwell,2\n")
+    told = _flat(halfseen("fit", "data.csv"))
+    assert "leave it out with --columns, or make it the row labels with --index site." in told
+
+
+def test_names_and_cells_are_quoted_as_they_are(halfseen, tmp_path):
+    """What looks like a row or an argument, but is a name or a cell, is left alone."""
+    (tmp_path / "data.csv").write_text("row 7,missing=5\n1.5,1\n0.1,2\n2.5,missing=5\n")
+    told = _flat(halfseen("fit", "data.csv"))
+    assert "line 4, column missing=5: 'missing=5' is no number" in told
+    (tmp_path / "data.csv").write_text("row 7\n1.5\n0.1\n2.5\n")
+    told = _flat(halfseen("fit", "data.csv", "--seen", '"row 7": >=0.5'))
+    assert "row 1 (line 3), column row 7: the value 0.1 is seen" in told
 
 
 def test_help_shows_every_option_and_the_exit_codes(halfseen):

@@ -48,7 +48,7 @@ def test_names_come_from_the_frame_or_the_caller():
         (np.array([["a", "b"], ["c", "d"]]), r"row 0, column 0 holds .*'a'"),
         (np.array([[1, 2], [3, "<0.5"]], dtype=object), r"row 1, column 1 holds '<0\.5'"),
         (np.array([[1, 2], [3, 1j]], dtype=object), "row 1, column 1 holds 1j"),
-        (pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}), "row 0, column b holds 'x'"),
+        (pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}), "row 0, column b: the cell holds 'x'"),
         (sparse.eye(3).tocsr(), "sparse data were passed"),
         (np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[D]").reshape(2, 1), "row 0"),
     ],

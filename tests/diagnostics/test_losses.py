@@ -181,7 +181,7 @@ def test_the_column_is_named():
     assert losses.adjusted.argmin() == 1
     (finding,) = (f for f in found.findings if f.title == "More is hidden than the limits explain")
     assert (finding.level, finding.column) == ("look", "x1")
-    assert 'loss="learn"' in finding.text
+    assert "loss='learn'" in finding.text
     assert "Does the rule explain the holes?    p < 0.001" in str(found)
     assert found.to_dict()["losses"]["p_value"] == losses.p_value
     # One answer to one question.

@@ -51,7 +51,7 @@ def test_piles_on_both_limits_are_told_with_their_counts(told):
     low, high = (x == 0.0).sum(), (x == 10.0).sum()
     assert f"0 stands {low} times, 10 stands {high} times" in mark.text
     assert "mark such cells as <0 or >10" in mark.text
-    assert "--saturated" in mark.text
+    assert "IntervalData.saturated(rule)" in mark.text
 
 
 def test_piles_at_both_ends_are_found_without_a_rule():

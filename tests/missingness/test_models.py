@@ -93,9 +93,9 @@ def test_contradictions_with_limits_by_row():
 
 def test_truncation_refuses_half_seen_rows_and_rows_outside():
     rule = hs.Truncation(lambda rows: rows[:, 0] > 0)
-    with pytest.raises(hs.ContradictionError, match=r"row 1 is seen in part \(column x1"):
+    with pytest.raises(hs.ContradictionError, match=r"row 1: it is seen in part \(column x1"):
         hs.fit([[1.0, 2.0], [3.0, np.nan], [1, 1], [2, 1]], rule)
-    with pytest.raises(hs.ContradictionError, match=r"row 2 .*\(1 such rows\)"):
+    with pytest.raises(hs.ContradictionError, match=r"row 2: .*\(1 such rows\)"):
         hs.fit([[1.0, 2.0], [3.0, 4.0], [-1.0, 1.0], [2, 1]], rule)
 
 

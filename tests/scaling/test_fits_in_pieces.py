@@ -199,7 +199,7 @@ def test_what_does_not_go_in_pieces_is_said(tmp_path):
         (lambda: hs.fit(folder, box), "under Truncation the table is needed in memory"),
         (lambda: hs.fit(folder, LIMITS, transforms="boxcox"), "the power of boxcox is learned"),
         (lambda: hs.fit(folder, THRESHOLDS, "missing_descent"), "does not fit a table in pieces under"),
-        (lambda: hs.fit(X, LIMITS, memory="10MB"), "memory = 10 MB is too little"),
+        (lambda: hs.fit(X, LIMITS, memory="10MB"), "10 MB of memory are too little"),
         (lambda: hs.fit(X, LIMITS, memory="lots"), "memory must be a positive amount"),
         (lambda: hs.fit(X, LIMITS, scratch=tmp_path / "none"), "scratch must be a folder that is there"),
         (lambda: hs.fit(X, LIMITS, client="tcp://nowhere"), "client must be a dask.distributed.Client"),

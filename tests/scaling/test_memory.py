@@ -96,9 +96,9 @@ def test_what_is_left_of_a_promise():
 
 def test_a_promise_that_cannot_be_kept():
     with pytest.raises(
-        hs.InputError, match=r"memory = 1 MB is too little: .* already holds"
+        hs.InputError, match=r"1 MB of memory are too little: .* already holds"
     ) as caught:
         budget("1MB")
     # What it says to try does.
-    proposed = str(caught.value).split("Try memory = '")[1].split("'")[0]
+    proposed = str(caught.value).split("Try memory='")[1].split("'")[0]
     assert budget(proposed, least=memory.LEAST - 10**7) > 0

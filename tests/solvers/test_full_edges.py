@@ -393,7 +393,7 @@ def _intervals():
                 [[1.0, np.nan], [np.nan, 3.0], [2.0, np.nan], [np.nan, 4.0], [np.nan, np.nan]],
                 hs.LinearThreshold.larger_of(0, 1, 2),
             ),
-            "row 4 contradicts the thresholds",
+            "row 4: no values of its hidden columns",
         ),
     ],
 )

@@ -10,7 +10,7 @@ import typer
 from halfseen.cli import options as o
 from halfseen.cli.fit import needs_a_look, run_fit
 from halfseen.cli.reading import Input, read_input
-from halfseen.cli.running import LOOK, guarded, in_options, print_json, say, warnings_as_lines
+from halfseen.cli.running import LOOK, guarded, print_json, say, warnings_as_lines
 from halfseen.diagnostics import diagnose
 from halfseen.errors import HalfseenError, HalfseenWarning
 from halfseen.solvers import Fit
@@ -53,7 +53,7 @@ def check(
     if as_json:
         print_json(found.to_dict())
     else:
-        typer.echo(in_options(str(found)))
+        typer.echo(str(found))
     if fit is not None and needs_a_look(fit):
         say(f"fit: {fit.status.value}")
     if found.worst == "problem" or (fit is not None and needs_a_look(fit)):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import re
 import shlex
 import textwrap
 import warnings
@@ -24,6 +23,7 @@ from halfseen.errors import (
     InputError,
     Interrupted,
     NotIdentifiedError,
+    told_in_options,
 )
 from halfseen.files import write_text_whole
 from halfseen.missingness.rule_error import RuleError
@@ -39,7 +39,8 @@ def guarded(command: F) -> F:
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> Any:
         try:
-            return command(*args, **kwargs)
+            with told_in_options():
+                return command(*args, **kwargs)
         except HalfseenError as error:
             _say_error(error)
             raise typer.Exit(_code(error)) from None
@@ -47,7 +48,7 @@ def guarded(command: F) -> F:
             say("halfseen: there is not enough memory for this; try fewer rows.")
             raise typer.Exit(UNUSABLE) from None
         except Interrupted as error:
-            say(f"halfseen: {in_options(str(error))}")
+            say(f"halfseen: {error}")
             raise typer.Exit(INTERRUPTED) from None
         except KeyboardInterrupt:
             say("halfseen: interrupted; no result was written.")
@@ -73,12 +74,12 @@ def warnings_as_lines() -> Iterator[None]:
             for text in dict.fromkeys(
                 str(w.message) for w in caught if issubclass(w.category, HalfseenWarning)
             ):
-                say(f"warning: {in_options(text)}")
+                say(f"warning: {text}")
 
 
 def _say_error(error: HalfseenError) -> None:
     if not isinstance(error, RuleError):
-        say(f"halfseen: {in_options(str(error))}")
+        say(f"halfseen: {error}")
         return
     # The rule and the mark under it stay as they are.
     first, rule, mark, last = str(error).split("\n", 3)
@@ -104,57 +105,19 @@ def say(text: str) -> None:
             typer.echo(part, err=True)
 
 
-# How arguments of functions are told on the command line.
-_OPTIONS = (
-    (r"rules\(\{(['\"])(.+?)\1: '(.+?)'\}\) or DetectionLimits\(.*?\}\)", r"--seen '\2: \3'"),
-    (r"\b(columns|index|separator|thousands|encoding|unreadable|missing|decimal)=", r"--\1 "),
-    (r"\bnot_detected=", "--not-detected "),
-    (r"\bcompanions=False", "--no-companions"),
-    (r"missing_at_random= for (it|them), or --blank random on the command line", "--blank random"),
-    (
-        r"IntervalData\.saturated\(rule\)(,? or)? (--saturated|\(command line: --saturated\))",
-        "--saturated",
-    ),
-    (r"\bmissing_at_random= if", "--blank random if"),
-    (r"\bmissing_at_random=", "--blank "),
-    (r"\btransforms=", "--transform "),
-    (r"\bcovariance=", "--covariance "),
-    (r'\berrors="t"', "--errors t"),
-    (r'\bloss="learn"', "--loss learn"),
-    (r"\bloss=", "--loss "),
-    (r"\bdegrees_of_freedom(=| (?=must))", "--degrees-of-freedom "),
-    (r"\bresume=True", "--resume"),
-    (r"\bmemory = '", "--memory '"),
-    (r"\b(memory|scratch|checkpoint)=", r"--\1 "),
-    (r"\bclient=", "--scheduler "),
-    (r"(?<=\S) +([,;:)]|\.(?= |$)| and | or | to | too\b)", r"\1"),
-)
-
-
-def in_options(text: str) -> str:
-    """Tell what to try in options of the command line, where it was told in Python."""
-    for pattern, told in _OPTIONS:
-        text = re.sub(pattern, told, text)
-    return text
-
-
 @contextmanager
 def rows_by_line(data: IntervalData, counted: bool) -> Iterator[None]:
     """Add the line of the file, and the label, to rows that errors name."""
-
-    def name(match: re.Match[str]) -> str:
-        row = int(match[1])
-        told = [f"line {row + 2}"] if counted else []
-        if data.labels is not None and row < len(data):
-            told.append(f"label {data.labels[row]!r}")
-        return f"{match[0]} ({', '.join(told)})" if told else match[0]
-
     try:
         yield
     except HalfseenError as error:
-        if isinstance(error, RuleError):
-            raise
-        raise type(error)(re.sub(r"\brow (\d+)\b", name, str(error))) from error
+        row = error.row
+        told = [f"line {row + 2}"] if counted and row is not None else []
+        if data.labels is not None and row is not None and row < len(data):
+            told.append(f"label {data.labels[row]!r}")
+        if told:
+            error.where += f" ({', '.join(told)})"
+        raise
 
 
 def print_json(content: dict[str, Any]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from halfseen.errors import argument
+
 NO_NUMBER = "is no number, no limit such as <0.05, no interval and no word that is known"
 A_DATE = "looks like a date"
 TRUE_FALSE = "is true or false, which is no number"
@@ -82,21 +84,25 @@ def _reason_for_separators(text: str, decimal: str, thousands: str | None) -> st
         return "has an underscore; write the digits alone"
     if thousands is not None and thousands in text:
         return (
-            f"has {thousands!r} where no group of three digits ends, though thousands={thousands!r}"
+            f"has {thousands!r} where no group of three digits ends, though "
+            f"{argument('thousands', thousands)}"
         )
     if decimal == "." and "," in text:
         grouped = re.search(r"[1-9][0-9]{0,2}(,[0-9]{3})+(?![0-9])", text)
-        also = ", or thousands=',' if it groups digits" if grouped else ""
-        return f"has a comma; pass decimal=',' if that is the decimal sign{also}"
+        also = f", or {argument('thousands', ',')} if it groups digits" if grouped else ""
+        return f"has a comma; pass {argument('decimal', ',')} if that is the decimal sign{also}"
     if decimal == "," and "." in text:
         return (
-            "has a point, though decimal=','; pass decimal='.' if it is the decimal sign, or "
-            "thousands='.' if it groups digits"
+            f"has a point, though {argument('decimal', ',')}; pass {argument('decimal', '.')} if "
+            f"it is the decimal sign, or {argument('thousands', '.')} if it groups digits"
         )
     if text.count(decimal) > 1:
         return f"has more than one {decimal!r}"
     if re.search("[0-9][ '’][0-9]", text):
-        return "holds more than one number; pass thousands= if the mark between them groups digits"
+        return (
+            f"holds more than one number; pass {argument('thousands')} if the mark between them "
+            "groups digits"
+        )
     return ""
 
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from halfseen.data.cell_reasons import reason_for
-from halfseen.errors import InputError
+from halfseen.errors import InputError, argument
 
 # Words for a value that was looked for and not found, with no limit said. Lower case.
 NOT_DETECTED = frozenset(
@@ -117,8 +117,8 @@ class CellFormat:
             raise InputError(f"thousands must be one of {known}, or None; got {self.thousands!r}.")
         if self.thousands == self.decimal:
             raise InputError(
-                f"decimal and thousands are both {self.decimal!r}; a number could not be told apart "
-                "from one a thousand times larger."
+                f"decimal and thousands are both {self.decimal!r}; a number could not be told "
+                "apart from one a thousand times larger."
             )
         object.__setattr__(self, "patterns", _patterns(self.decimal, self.thousands))
         object.__setattr__(self, "words", {})
@@ -146,7 +146,8 @@ class CellFormat:
     def _keep(self, known: dict[Any, Cell], word: Any, meaning: Cell) -> None:
         if known.setdefault(word, meaning) is not meaning:
             raise InputError(
-                f"{word!r} is in not_detected= and in missing=; a word can have one meaning only."
+                f"{word!r} is in {argument('not_detected')} and in {argument('missing')}; a word "
+                "can have one meaning only."
             )
 
     def plain(self, text: str) -> str:

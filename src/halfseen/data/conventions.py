@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from halfseen.data.cell_reasons import called, shorten
-from halfseen.errors import AssumptionWarning, InputError
+from halfseen.errors import AssumptionWarning, InputError, argument
 
 # What the booleans of a flag column mean, by the end of its name.
 SUFFIXES = (
@@ -38,12 +38,6 @@ UNNAMED = "value"
 BETWEEN = " _.-"
 # So many columns of flags that belong to none are compared with all others, and so many are named.
 MOST_LOST, MOST_TOLD = 100, 8
-# What to try where names alone do not tell what a column is.
-REMEDY = (
-    "choose the columns to read with columns=, or pass companions=False to read all as they are"
-)
-
-
 # Names that are those of flags also without a column before them.
 BARE = frozenset({"flag", "flags", "qualifier", "qual", "censored", "cen", "detected"})
 
@@ -208,7 +202,7 @@ def _same_name(names: Sequence[str], alike: Sequence[int], flag: int) -> int | N
         told = " or ".join(shorten(names[j]) for j in alike[:MOST_TOLD])
         raise InputError(
             f"column {called(names[flag])} may hold the flags of {told}; rename it, or pass "
-            "companions=False to read each column by itself."
+            f"{argument('companions', False)} to read each column by itself."
         )
     return alike[0] if alike else None
 
@@ -217,14 +211,14 @@ def _check_names(names: Sequence[str], places: Sequence[int]) -> None:
     for j in places:
         if not names[j].strip():
             raise InputError(
-                f"column {j + 1} has no name. Name it, leave it out with columns=, or make it the row "
-                f"labels with index={names[j]!r}."
+                f"column {j + 1} has no name. Name it, leave it out with {argument('columns')}, or "
+                f"make it the row labels with {argument('index', names[j])}."
             )
     for name, count in Counter(names[j] for j in places).items():
         if count > 1:
             raise InputError(
                 f"{count} columns are named {shorten(name)}; rename them, or leave them out with "
-                "columns=."
+                f"{argument('columns')}."
             )
 
 
@@ -236,8 +230,8 @@ def _refuse_bare(
         if names[j].strip().casefold() in BARE and j not in found.flags and contents.number(j):
             raise InputError(
                 f"column {called(names[j])} is named like flags, but holds numbers such as "
-                f"{contents.number(j)}. Leave it out with columns=, or pass companions=False to read it "
-                "as a measurement."
+                f"{contents.number(j)}. Leave it out with {argument('columns')}, or pass "
+                f"{argument('companions', False)} to read it as a measurement."
             )
 
 
@@ -250,8 +244,12 @@ def _all_of(
     """Read every column, with its companions."""
     _refuse_doubts([called(name) for name in names], found, contents)
     for flag, others in found.lost.items():
-        labels = ", make a column of row labels the index with index=" if len(others) > 1 else ""
-        raise InputError(f"{_lost(names, flag, found, contents)}{labels}, {REMEDY}.")
+        labels = (
+            f", make a column of row labels the index with {argument('index')}"
+            if len(others) > 1
+            else ""
+        )
+        raise InputError(f"{_lost(names, flag, found, contents)}{labels}, {_remedy()}.")
     flags = _flags_by_column(found)
     first = {low: (name, low, high) for name, (low, high) in found.pairs.items()}
     second = {high for _, high in found.pairs.values()}
@@ -270,20 +268,28 @@ def _refuse_doubts(names: Sequence[str], found: Companions, contents: Contents) 
     for flag, base in found.flags.items():
         if base in found.flags:
             raise InputError(
-                f"columns {names[base]} and {names[flag]} both have names of flags: {REMEDY}."
+                f"columns {names[base]} and {names[flag]} both have names of flags: {_remedy()}."
             )
         if example := contents.number(flag):
             raise InputError(
                 f"column {names[flag]} is named like the flags of {names[base]}, but holds numbers "
-                f"such as {example}: rename it, {REMEDY}."
+                f"such as {example}: rename it, {_remedy()}."
             )
     known = {other.casefold() for other in names}
     for name, (low, high) in found.pairs.items():
         if name.casefold() in known:
             raise InputError(
-                f"column {called(name)} stands beside {names[low]} and {names[high]}, which could be "
-                f"its ends or columns of their own: {REMEDY}."
+                f"column {called(name)} stands beside {names[low]} and {names[high]}, which could "
+                f"be its ends or columns of their own: {_remedy()}."
             )
+
+
+def _remedy() -> str:
+    """Say what to try where names alone do not tell what a column is."""
+    return (
+        f"choose the columns to read with {argument('columns')}, or pass "
+        f"{argument('companions', False)} to read all as they are"
+    )
 
 
 def _lost(names: Sequence[str], flag: int, found: Companions, contents: Contents) -> str:
@@ -312,9 +318,9 @@ def _some_of(
     alone = isinstance(columns, str) or not isinstance(columns, Iterable)
     asked = [str(name) for name in ([columns] if alone else columns)]
     if not asked:
-        raise InputError("columns= names no column; leave it away to read all.")
+        raise InputError(f"{argument('columns')} names no column; leave it away to read all.")
     if twice := [name for name, count in Counter(asked).items() if count > 1]:
-        raise InputError(f"columns= names {twice[0]!r} more than once.")
+        raise InputError(f"{argument('columns')} names {twice[0]!r} more than once.")
     numeric = {flag for flag in found.flags if contents.number(flag)}
     flags = {f: b for f, b in found.flags.items() if f not in numeric}
     found = found._replace(flags=flags)
@@ -325,10 +331,11 @@ def _some_of(
             low, high = found.pairs[name]
             wanted.append(Wanted(name, None, lower=low, upper=high))
             continue
-        j = find_column(names, name, "columns=", found.pairs)
+        j = find_column(names, name, argument("columns"), found.pairs)
         if j not in places:
             raise InputError(
-                f"column {called(name)} is in columns= and in index=; it can be one of them."
+                f"column {called(name)} is in {argument('columns')} and in {argument('index')}; it "
+                "can be one of them."
             )
         _refuse_flags(names, j, asked, found, contents)
         wanted.append(Wanted(name, j, flags_by_column.get(j, ())))
@@ -336,8 +343,8 @@ def _some_of(
     for flag, others in found.lost.items():
         if read.intersection(others):
             warnings.warn(
-                f"{_lost(names, flag, found, contents)}. It is not read; companions=False says that "
-                "this is meant.",
+                f"{_lost(names, flag, found, contents)}. It is not read; "
+                f"{argument('companions', False)} says that this is meant.",
                 AssumptionWarning,
                 stacklevel=5,  # whoever called read_csv
             )
@@ -356,8 +363,9 @@ def _warn_of_unread_flags(
         mine = base in bases if base else names[j].strip().casefold() in BARE
         if flag_kind(names[j]) and mine and j not in used and j not in told:
             warnings.warn(
-                f"column {called(names[j])} looks like flags of what is read, but is not read: it is "
-                "not clear what it says. companions=False says that this is meant.",
+                f"column {called(names[j])} looks like flags of what is read, but is not read: it "
+                f"is not clear what it says. {argument('companions', False)} says that this is "
+                "meant.",
                 AssumptionWarning,
                 stacklevel=5,  # whoever called read_csv
             )
@@ -370,21 +378,23 @@ def _refuse_flags(
     name = called(names[column])
     if column in found.lost:
         raise InputError(
-            f"{_lost(names, column, found, contents)}, leave it out of columns=, or pass "
-            "companions=False to read it as a column."
+            f"{_lost(names, column, found, contents)}, leave it out of {argument('columns')}, or "
+            f"pass {argument('companions', False)} to read it as a column."
         )
     if column not in found.flags:
         return
     base = names[found.flags[column]]
     if base in asked:
         raise InputError(
-            f"column {name} holds the flags of {called(base)}, and is read with it: leave it out of "
-            "columns=, or pass companions=False to read it as a column."
+            f"column {name} holds the flags of {called(base)}, and is read with it: leave it out "
+            f"of {argument('columns')}, or pass {argument('companions', False)} to read it as a "
+            "column."
         )
     if contents.flag(column):
         raise InputError(
             f"column {name} looks like the flags of {called(base)}, and is read with it: write "
-            f"{called(base)} in columns= instead, or pass companions=False to read it as a column."
+            f"{called(base)} in {argument('columns')} instead, or pass "
+            f"{argument('companions', False)} to read it as a column."
         )
 
 

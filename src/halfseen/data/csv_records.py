@@ -12,7 +12,7 @@ from typing import IO, Any, NamedTuple
 
 from halfseen.data.cell_reasons import shorten
 from halfseen.data.cells import CellFormat, read_cell
-from halfseen.errors import InputError
+from halfseen.errors import InputError, argument
 
 # The most likely ones come last in a text with several: a comma is also a decimal sign and prose.
 SEPARATORS = ("\t", ";", "|", ",")
@@ -107,7 +107,7 @@ def _decode(source: str, content: bytes, encoding: str) -> str:
         other = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin-1"
         raise InputError(
             f"{source}, line {line}: byte {content[error.start]:#04x} is not {encoding}; try "
-            f"encoding={other!r}."
+            f"{argument('encoding', other)}."
         ) from None
 
 
@@ -172,7 +172,8 @@ def find_separator(source: str, text: str, form: CellFormat) -> str:
     if list(scores.values()).count(scores[best]) > 1:
         found = " or ".join(WORDS[s] for s, score in scores.items() if score == scores[best])
         raise InputError(
-            f"{source}: the cells may be separated by {found}; tell it with separator=."
+            f"{source}: the cells may be separated by {found}; tell it with "
+            f"{argument('separator')}."
         )
     return best
 
@@ -207,9 +208,9 @@ def _ragged(
     told = WORDS.get(separator, repr(separator))
     message = (
         f"{source}, line {line}: {len(cells)} cell{'' if len(cells) == 1 else 's'}, but the first "
-        f"line names {len(names)} column{'' if len(names) == 1 else 's'} (separated by {told}). The "
-        f"line starts with {shorten(separator.join(cells))}."
+        f"line names {len(names)} column{'' if len(names) == 1 else 's'} (separated by {told}). "
+        f"The line starts with {shorten(separator.join(cells))}."
     )
     if separator == "," and form.decimal == "." and len(cells) > len(names):
-        message += " If the comma is the decimal sign, pass decimal=','."
+        message += f" If the comma is the decimal sign, pass {argument('decimal', ',')}."
     return message

@@ -351,8 +351,10 @@ def _read_not_detected(
     if wrong.size:
         row, column = wrong[0]
         raise InputError(
-            f"row {row}, column {names[column]}: not_detected is for cells without a limit, from -inf "
-            f"to inf; this one goes from {lower[row, column]:.12g} to {upper[row, column]:.12g}."
+            f"not_detected is for cells without a limit, from -inf "
+            f"to inf; this one goes from {lower[row, column]:.12g} to {upper[row, column]:.12g}.",
+            row,
+            names[column],
         )
     return mask
 
@@ -364,15 +366,18 @@ def _check_intervals(lower: Floats, upper: Floats, names: Sequence[str]) -> None
         return
     row, column = (int(k) for k in wrong[0])
     a, b = lower[row, column], upper[row, column]
-    where = f"row {row}, column {names[column]}"
     if a > b:
         raise InputError(
-            f"{where}: lower is {a:.12g} and upper is {b:.12g}, but lower may not be above upper "
-            f"({len(wrong)} such cells). Did you mean them the other way round?"
+            f"lower is {a:.12g} and upper is {b:.12g}, but lower may not be above upper "
+            f"({len(wrong)} such cells). Did you mean them the other way round?",
+            row,
+            names[column],
         )
     raise InputError(
-        f"{where}: lower and upper are both {a}, which is no value. Use (-inf, inf), or NaN in both, "
-        "for a cell that is missing."
+        f"lower and upper are both {a}, which is no value. Use (-inf, inf), or NaN in both, for a cell "
+        "that is missing.",
+        row,
+        names[column],
     )
 
 
@@ -408,8 +413,9 @@ def _sides(given: ArrayLike | None, hidden: Mask, names: Sequence[str]) -> NDArr
         if word.strip() not in SIDES:
             row, column = np.argwhere(hidden)[np.flatnonzero(place == k)[0]]
             raise InputError(
-                f"row {row}, column {names[column]}: side must be '<' or -1, '>' or 1, or empty; got "
-                f"{str(word)!r}."
+                f"side must be '<' or -1, '>' or 1, or empty; got {str(word)!r}.",
+                row,
+                names[column],
             )
     return np.array([SIDES[word.strip()] for word in words], dtype=np.int8)[place]
 
@@ -425,7 +431,7 @@ def _one_piece(
     def complain(wrong: Mask, sentence: str) -> None:
         if wrong.any():
             row, column = np.argwhere(hidden)[np.flatnonzero(wrong)[0]]
-            raise InputError(f"row {row}, column {names[column]}: {sentence}")
+            raise InputError(sentence, row, names[column])
 
     complain(
         last < first,

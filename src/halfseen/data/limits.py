@@ -18,7 +18,7 @@ from halfseen.data.cells import CellFormat, read_cell
 from halfseen.data.csv_records import read_records, read_text
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.reading import read_csv
-from halfseen.errors import AssumptionWarning, InputError
+from halfseen.errors import AssumptionWarning, InputError, argument
 from halfseen.missingness.columns import listed
 from halfseen.missingness.detection_limits import DetectionLimits
 
@@ -109,8 +109,9 @@ def _check_first_line(source: str, text: str, data: IntervalData, form: CellForm
     for name in (part.strip().strip('"') for part in re.split("[,;|\t]", first)):
         if name not in data.names and np.isfinite(read_cell(name, form)[:2]).any():
             raise InputError(
-                f"{source}: the first line of a file of limits must be {COLUMN},{LOWER},{UPPER}, or the "
-                f"names of the columns of the data; got {shorten(first)}. Put such a line before it."
+                f"{source}: the first line of a file of limits must be {COLUMN},{LOWER},{UPPER}, "
+                f"or the names of the columns of the data; got {shorten(first)}. Put such a line "
+                "before it."
             )
 
 
@@ -145,7 +146,9 @@ def _check_length(table: IntervalData, data: IntervalData) -> None:
     if len(table) == len(data):
         return
     by_label = (
-        "" if data.labels is None else " To match rows by their labels, tell with index= where."
+        ""
+        if data.labels is None
+        else f" To match rows by their labels, tell with {argument('index')} where."
     )
     raise InputError(
         f"limits by cell need a row for each row of the data, {len(data)}; the file has "
@@ -160,16 +163,16 @@ def _order(
     assert given is not None
     if wanted is None:
         raise InputError(
-            f"{source} has labels of rows in column {index!r}, but the data have none. Read the data "
-            "with index= too, or leave that column out of the file."
+            f"{source} has labels of rows in column {index!r}, but the data have none. Read the "
+            f"data with {argument('index')} too, or leave that column out of the file."
         )
     place = {label: row for row, label in enumerate(given)}
     for labels, whose in ((wanted, "the data"), (given, source)):
         twice = [label for label, count in Counter(labels).items() if count > 1]
         if twice:
             raise InputError(
-                f"rows are matched by label, but {shorten(twice[0])} stands more than once among the "
-                f"labels of {whose} ({len(twice)} such labels). Make them unique."
+                f"rows are matched by label, but {shorten(twice[0])} stands more than once among "
+                f"the labels of {whose} ({len(twice)} such labels). Make them unique."
             )
     for labels, others, what in (
         (given, wanted, "has limits for rows that the data do not have"),
@@ -178,8 +181,8 @@ def _order(
         known = set(others)
         if lost := [shorten(label) for label in labels if label not in known]:
             raise InputError(
-                f"{source} {what}: {listed(lost)} (column {index!r}). Each row of the data needs one "
-                "row of limits, whose cells may be empty."
+                f"{source} {what}: {listed(lost)} (column {index!r}). Each row of the data needs "
+                "one row of limits, whose cells may be empty."
             )
     return np.array([place[label] for label in wanted], dtype=np.intp)
 
@@ -195,13 +198,14 @@ def _by_cell(table: IntervalData, data: IntervalData) -> DetectionLimits:
         if column not in data.names:
             raise InputError(
                 f"the file of limits has a column {name!r}, but the columns of the data are "
-                f"{listed(data.names)}. If it holds labels of the rows, pass index={name!r}."
+                f"{listed(data.names)}. If it holds labels of the rows, pass "
+                f"{argument('index', name)}."
             )
         other = told.setdefault((end, column), name)
         if other != name:
             raise InputError(
-                f"the file of limits has the {end} limits of column {column!r} twice, in {other!r} and "
-                f"in {name!r}. Leave one of them out."
+                f"the file of limits has the {end} limits of column {column!r} twice, in {other!r} "
+                f"and in {name!r}. Leave one of them out."
             )
         ends[end][:, data.names.index(column)] = table.values[:, j]
     return DetectionLimits(ends[LOWER], ends[UPPER])
@@ -212,6 +216,6 @@ def _numbers_only(table: IntervalData) -> None:
     if wrong.size:
         row, column = (int(k) for k in wrong[0])
         raise InputError(
-            f"row {row}, column {table.names[column]} of the file of limits is no number. A limit is "
-            "a number, or empty where there is none."
+            f"row {row}, column {table.names[column]} of the file of limits is no number. A limit "
+            "is a number, or empty where there is none."
         )

@@ -25,7 +25,7 @@ from halfseen.data.parquet_pieces import (
     shown,
 )
 from halfseen.data.row_blocks import RowBlocks, piece_rows
-from halfseen.errors import InputError
+from halfseen.errors import InputError, argument
 from halfseen.missingness.columns import listed
 
 SUFFIXES = (".parquet", ".pq")
@@ -147,8 +147,8 @@ def _find(path: Any) -> list[str]:
     for source in sources:
         if not isinstance(source, str | os.PathLike):
             raise InputError(
-                f"path must be the path of a Parquet file, a folder, a pattern, or a list of these; got "
-                f"{source!r}."
+                "path must be the path of a Parquet file, a folder, a pattern, or a list of "
+                f"these; got {source!r}."
             )
         for name in _files_of(os.fspath(source)):
             whole = os.path.abspath(name)
@@ -251,13 +251,13 @@ def _choose(file: _File, columns: Sequence[str] | str | None) -> tuple[str, ...]
             raise InputError(f"{shown(file.stamp.path)} has no columns to read.")
         return names
     if not isinstance(columns, str) and not is_iterable(columns):
-        raise InputError(f"columns= must be names of columns; got {columns!r}.")
+        raise InputError(f"{argument('columns')} must be names of columns; got {columns!r}.")
     asked = [columns] if isinstance(columns, str) else [str(name) for name in columns]
     if not asked:
-        raise InputError("columns= names no columns.")
+        raise InputError(f"{argument('columns')} names no columns.")
     check_names(asked)
     for name in asked:
-        find_column(list(file.types), name, "columns=")
+        find_column(list(file.types), name, argument("columns"))
     return tuple(asked)
 
 
@@ -270,7 +270,8 @@ def _check_file(file: _File, first: _File, names: tuple[str, ...], everything: b
     more = [n for n in file.types if n not in file.index and n not in names] if everything else []
     if more:
         raise InputError(
-            f"{here} has a column {more[0]!r}, which {there} has not. Name those to read with columns=."
+            f"{here} has a column {more[0]!r}, which {there} has not. Name those to read with "
+            f"{argument('columns')}."
         )
     for name in names:
         if not _is_number(file.types[name]):
@@ -280,13 +281,17 @@ def _check_file(file: _File, first: _File, names: tuple[str, ...], everything: b
                 else "Texts such as '<0.05' are read from tables that fit into memory, by read_parquet."
             )
             raise InputError(
-                f"{here}: column {name!r} has type {file.types[name]}, which holds no numbers. {advice}"
+                f"{here}: column {name!r} has type {file.types[name]}, which holds no numbers. "
+                f"{advice}"
             )
 
 
 def _advice(file: _File, names: Iterable[str]) -> str:
     numbers = [name for name in names if _is_number(file.types[name])]
-    return f"Name those to read with columns=; numbers are in {listed(numbers) or 'none'}."
+    return (
+        f"Name those to read with {argument('columns')}; numbers are in "
+        f"{listed(numbers) or 'none'}."
+    )
 
 
 def _is_number(kind: Any) -> bool:

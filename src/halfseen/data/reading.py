@@ -24,7 +24,7 @@ from halfseen.data.flags import (
 from halfseen.data.frame_columns import FrameColumns, open_parquet
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.unreadable import UnreadableCell, count_by_column, error_for, whole_column
-from halfseen.errors import AssumptionWarning, InputError
+from halfseen.errors import AssumptionWarning, InputError, argument
 
 
 class Columns(Protocol):
@@ -229,7 +229,7 @@ def _read(
 ) -> IntervalData:
     if unreadable not in ("refuse", "missing"):
         raise InputError(f"unreadable must be 'refuse' or 'missing'; got {unreadable!r}.")
-    place = None if index is None else find_column(table.names, str(index), "index=")
+    place = None if index is None else find_column(table.names, str(index), argument("index"))
     contents = Contents(
         lambda flag: example_of_numbers(table.column(flag), form),
         lambda flag: example_of_flags(table.column(flag), form),
@@ -325,8 +325,8 @@ def _tell_estimated(names: Sequence[str], read: Sequence[ReadColumn]) -> None:
     if any(counts.values()):
         told = ", ".join(f"{count} in {called(name)}" for name, count in counts.items() if count)
         warnings.warn(
-            f"the qualifier J marks estimated values ({told}); they are taken as they are, as exact "
-            "as the others.",
+            f"the qualifier J marks estimated values ({told}); they are taken as they are, as "
+            "exact as the others.",
             AssumptionWarning,
             stacklevel=4,
         )
@@ -342,9 +342,9 @@ def _tell_odd_limits(names: Sequence[str], read: Sequence[ReadColumn]) -> None:
             told.append(f"{odd} in {called(name)}")
     if told:
         warnings.warn(
-            f"cells lie below a limit of 0 or less ({', '.join(told)}), though all seen values of the "
-            "column are positive. If 0 stands for a limit that is not known, write ND; a limit that is "
-            "known belongs in the cell.",
+            f"cells lie below a limit of 0 or less ({', '.join(told)}), though all seen values of "
+            "the column are positive. If 0 stands for a limit that is not known, write ND; a "
+            "limit that is known belongs in the cell.",
             AssumptionWarning,
             stacklevel=4,
         )

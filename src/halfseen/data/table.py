@@ -78,7 +78,7 @@ def check_finite(
             if np.isinf(value)
             else f"values must lie within ±{largest:g}. Change the unit of the column."
         )
-        raise InputError(f"row {row}, column {names[column]}: the value is {value}; {what}")
+        raise InputError(f"the value is {value}; {what}", row, names[column])
 
 
 def _refuse_other_tables(X: Any) -> None:
@@ -146,11 +146,13 @@ def _numbers_of_column(column: Any, name: Any) -> NDArray[np.float64]:
         elif isinstance(value, int | float | np.floating | np.integer):
             out[row] = float_of(value)
         elif isinstance(value, str):
-            raise InputError(_about_text(column, row, name))
+            raise _about_text(column, row, str(name))
         else:
             raise InputError(
-                f"row {row}, column {name} holds {value!r}; every cell must be a number, with NaN "
-                "where it is hidden. State limits in the rule, not in the cells."
+                f"the cell holds {value!r}; every cell must be a number, with NaN where it is hidden. "
+                "State limits in the rule, not in the cells.",
+                row,
+                str(name),
             )
     return out
 
@@ -164,19 +166,22 @@ def float_of(value: Any) -> float:
         return np.inf if value > 0 else -np.inf
 
 
-def _about_text(column: Any, row: int, name: Any) -> str:
+def _about_text(column: Any, row: int, name: str) -> InputError:
     """Say which cell of a column of texts is no number, or that all of them are texts."""
     for k, value in enumerate(column):
         try:
             float(str(value))
         except ValueError:
-            return (
-                f"row {k}, column {name} holds {value!r}; every cell must be a number, with NaN where "
-                "it is hidden. from_frame reads cells such as '<0.05'."
+            return InputError(
+                f"the cell holds {value!r}; every cell must be a number, with NaN where it is hidden. "
+                "from_frame reads cells such as '<0.05'.",
+                k,
+                name,
             )
-    return (
-        f"row {row}, column {name} holds a text, not a number. from_frame reads numbers "
-        "that are written as text."
+    return InputError(
+        "the cell holds a text, not a number. from_frame reads numbers that are written as text.",
+        row,
+        name,
     )
 
 

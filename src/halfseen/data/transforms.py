@@ -335,9 +335,11 @@ def _transform_intervals(data: IntervalData, transforms: Sequence[Transform]) ->
         if empty.size:
             row = int(empty[0])
             raise InputError(
-                f"row {row}, column {data.names[j]}: the cell lies below {data.upper[row, j]:.12g}, but "
+                f"the cell lies below {data.upper[row, j]:.12g}, but "
                 f"{transform.name} is for values above {transform.least:g}. Choose another transform "
-                "for this column, or correct the cell."
+                "for this column, or correct the cell.",
+                row,
+                data.names[j],
             )
     return data.with_ends(lower, upper)
 
@@ -352,8 +354,10 @@ def _check_domain(
         more = f" ({wrong.size} such values)" if wrong.size > 1 else ""
         other = "yeojohnson" if values[row] < 0.0 or transform.closed else "sqrt or yeojohnson"
         raise InputError(
-            f"row {row}, column {name}: {transform.name} is for values above {transform.least:g}; got "
-            f"{values[row]:.12g}{more}. Choose {other} for this column, or no transform."
+            f"{transform.name} is for values above {transform.least:g}; got "
+            f"{values[row]:.12g}{more}. Choose {other} for this column, or no transform.",
+            row,
+            name,
         )
 
 
@@ -364,8 +368,10 @@ def _check_result(
     if wrong.size:
         row = int(wrong[0])
         raise InputError(
-            f"row {row}, column {name}: {transform.name} of {values[row]:.12g} is too large to be "
-            "represented. Rescale the column, or choose another transform."
+            f"{transform.name} of {values[row]:.12g} is too large to be "
+            "represented. Rescale the column, or choose another transform.",
+            row,
+            name,
         )
 
 
@@ -394,8 +400,10 @@ def log_derivatives(
         if not np.isfinite(slope).all():
             row = int(np.flatnonzero(seen)[np.flatnonzero(~np.isfinite(slope))[0]])
             raise InputError(
-                f"row {row}, column {names[j]}: {transform.name} is infinitely steep at "
-                f"{values[row, j]:.12g}, so the likelihood in original units is infinite there."
+                f"{transform.name} is infinitely steep at "
+                f"{values[row, j]:.12g}, so the likelihood in original units is infinite there.",
+                row,
+                names[j],
             )
         out[seen] += slope
     return out

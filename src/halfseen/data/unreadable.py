@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from halfseen.data.cell_reasons import A_DATE, NO_NUMBER, TRUE_FALSE, called, shorten
-from halfseen.errors import InputError
+from halfseen.errors import InputError, argument
 
 # As many cells are shown in full; the others are counted by column.
 SHOWN = 8
@@ -69,8 +69,9 @@ def error_for(
             told_by = ", ".join(f"{k} in {called(name)}" for name, k in rest.items())
             lines.append(f"  and {len(others) - SHOWN} more: {told_by}.")
         lines.append(
-            "Correct them; or tell words of your own with not_detected= and missing=; or pass "
-            "unreadable='missing' to take them as missing."
+            f"Correct them; or tell words of your own with {argument('not_detected')} and "
+            f"{argument('missing')}; or pass {argument('unreadable', 'missing')} to take them as "
+            "missing."
         )
     return UnreadableError(f"{source}: " + "\n".join(lines), cells)
 
@@ -82,8 +83,8 @@ def whole_column(name: str, held: str, texts: Iterable[str]) -> str:
     more = ", ..." if len(different) > 2 else ""
     quoted = f" ({shown}{more})" if shown else ""
     return (
-        f"column {called(name)} holds {held}{quoted}: leave it out with columns=, or make it the row "
-        f"labels with index={name!r}."
+        f"column {called(name)} holds {held}{quoted}: leave it out with {argument('columns')}, or "
+        f"make it the row labels with {argument('index', name)}."
     )
 
 

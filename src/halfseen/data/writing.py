@@ -6,7 +6,7 @@ import os
 
 from halfseen.data.cells import print_cell
 from halfseen.data.interval_data import IntervalData
-from halfseen.errors import InputError
+from halfseen.errors import InputError, argument
 from halfseen.files import write_text_whole
 
 # Cells with one of these are quoted.
@@ -76,7 +76,7 @@ def write_csv(
         if index in data.names:
             raise InputError(
                 f"the labels cannot be written to a column {index!r}, because the table has one of "
-                "that name. Choose another with index=."
+                f"that name. Choose another with {argument('index')}."
             )
         rows = [[label, *row] for label, row in zip((index, *data.labels), rows, strict=True)]
     text = "".join(mark.join(_quoted(cell, len(row)) for cell in row) + "\n" for row in rows)

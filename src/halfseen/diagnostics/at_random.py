@@ -15,6 +15,7 @@ from halfseen.diagnostics.marks import Candidate
 from halfseen.diagnostics.normality import p_values
 from halfseen.diagnostics.one_column import Column, fit_cells, spread_ties
 from halfseen.diagnostics.transforms import best_scale
+from halfseen.errors import argument
 from halfseen.kernels.univariate import log_masses
 from halfseen.seeds import Purpose, keyed_generator
 
@@ -126,10 +127,10 @@ def hidden_too_often(column: Column, scale: Transform, name: str, unmarked: int)
             p = max(found.p_value, other.p_value)
             return Candidate("at random", name, p, _looks_random(unmarked), found.log_likelihood)
     text = (
-        f"{hidden / column.size:.0%} of the cells are hidden, but the shape of the seen values leaves "
-        f"room for fewer beyond the limits: about {found.share:.0%} look as if they were hidden for "
-        "another reason, unless the column is not normal. Say which are missing at random, or see "
-        "normality."
+        f"{hidden / column.size:.0%} of the cells are hidden, but the shape of the seen values "
+        f"leaves room for fewer beyond the limits: about {found.share:.0%} look as if they were "
+        "hidden for another reason, unless the column is not normal. Say which are missing at "
+        "random, or see normality."
     )
     return Candidate("hidden too often", name, found.p_value, text, found.log_likelihood)
 
@@ -138,9 +139,8 @@ def _looks_random(hidden: int) -> str:
     one = hidden == 1
     return (
         f"{'This cell looks' if one else f'These {hidden} cells look'} missing at random: next to "
-        "nothing lies beyond the limits of the rule, if the column is anything like what is seen of "
-        f"it. Pass missing_at_random= for {'it' if one else 'them'}, or --blank random on the command "
-        "line."
+        "nothing lies beyond the limits of the rule, if the column is anything like what is seen "
+        f"of it. Pass {argument('missing_at_random')} for {'it' if one else 'them'}."
     )
 
 
@@ -169,8 +169,8 @@ def cut_off(
     cells = "1 cell is" if blank == 1 else f"{blank} cells are"
     text = (
         f"Values stop at {ends[side > 0]:.6g} and {cells} blank: were they cut off? If values "
-        f"{'above' if side > 0 else 'below'} that are not shown, state the rule. If not, the column "
-        "ends there, as a normal one does not."
+        f"{'above' if side > 0 else 'below'} that are not shown, state the rule. If not, the "
+        "column ends there, as a normal one does not."
     )
     return Candidate("cut off", name, p_values(gain, null)[1], text, gain)
 

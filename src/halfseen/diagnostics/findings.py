@@ -19,6 +19,7 @@ from halfseen.diagnostics.normality import (
     NormalityTest,
 )
 from halfseen.diagnostics.reading import Reading
+from halfseen.errors import argument
 from halfseen.missingness.base import ColumnwiseMissingness
 from halfseen.solvers.prepare import FEW_JOINT_ROWS
 from halfseen.solvers.result import Status, name_some
@@ -46,17 +47,6 @@ TITLES = {
     "at random": "Hidden cells look missing at random",
     "hidden too often": "More is hidden than the limits explain",
     "cut off": "Values stop where cells are blank",
-}
-# In which way rows are not those of a normal distribution, and what to do.
-WAYS = {
-    "": "the rows are not spread as those of a normal distribution, which tails and outliers, or "
-    "columns that are not normal, can do.",
-    "two groups": "along {}, values keep away from the middle, as those of two groups do, or of a scale "
-    "with ends. If rows are of two kinds, fit them separately.",
-    "heavy tails": "along {}, more values lie far out, and more in the middle, than a normal "
-    'distribution has. Look for outliers; a fit with errors="t" gives them less weight.',
-    "skewed": "along {}, values are skewed, as on a scale that does not suit them, or where a smaller "
-    "group lies apart. Try transforms=, or fit the groups separately.",
 }
 
 
@@ -137,8 +127,8 @@ def _of_blanks(reading: Reading) -> Iterator[Finding]:
         )
     else:
         text = (
-            f"Cells are hidden where the rule shows every value, in {name_some(blank)}. They are taken "
-            "to be missing at random; state what hides them, if something does."
+            f"Cells are hidden where the rule shows every value, in {name_some(blank)}. They are "
+            "taken to be missing at random; state what hides them, if something does."
         )
     yield Finding("look", "Cells are hidden without a rule", text)
 
@@ -227,9 +217,10 @@ def _of_losses(losses: Losses, marks: tuple[Mark, ...]) -> Iterator[Finding]:
     names = name_some([losses.names[k] for k in sorted(odd, key=lambda k: losses.adjusted[k])])
     text = (
         "More cells are hidden than the rule and the rest of their rows explain "
-        f"({shown(losses.p_value)}), in {names}. They look as if they were hidden for other reasons "
-        "too, unless the table is not normal. Say which are missing at random (missing_at_random=), or "
-        'let the fit learn how many values were lost (loss="learn").'
+        f"({shown(losses.p_value)}), in {names}. They look as if they were hidden for other "
+        "reasons too, unless the table is not normal. Say which are missing at random "
+        f"({argument('missing_at_random')}), or let the fit learn how many values were lost "
+        f"({argument('loss', 'learn')})."
     )
     column = losses.names[odd[0]] if len(odd) == 1 else None
     yield Finding("look", TITLES["hidden too often"], text, column)
@@ -258,11 +249,36 @@ def _of_normality(normality: Normality, suggested: dict[str, str]) -> Iterator[F
     if overall is None:
         return
     if overall.adjusted < DOUBTFUL:
-        text = f"{_how_far(overall)}: {WAYS[overall.deviation].format(overall.direction)}"
+        text = f"{_how_far(overall)}: {_in_which_way(overall)}"
         yield Finding(_severity(overall), "Not normal as a whole", text)
     else:
         text = f"The rows are spread as those of a normal distribution (p = {overall.p_value:.2g})."
         yield Finding("ok", "Normal as a whole", text)
+
+
+def _in_which_way(test: NormalityTest) -> str:
+    """Say in which way rows are not those of a normal distribution, and what to do."""
+    if test.deviation == "two groups":
+        return (
+            f"along {test.direction}, values keep away from the middle, as those of two groups do, "
+            "or of a scale with ends. If rows are of two kinds, fit them separately."
+        )
+    if test.deviation == "heavy tails":
+        return (
+            f"along {test.direction}, more values lie far out, and more in the middle, than a "
+            f"normal distribution has. Look for outliers; a fit with {argument('errors', 't')} "
+            "gives them less weight."
+        )
+    if test.deviation == "skewed":
+        return (
+            f"along {test.direction}, values are skewed, as on a scale that does not suit them, or "
+            f"where a smaller group lies apart. Try {argument('transforms')}, or fit the groups "
+            "separately."
+        )
+    return (
+        "the rows are not spread as those of a normal distribution, which tails and outliers, or "
+        "columns that are not normal, can do."
+    )
 
 
 def _not_normal(
@@ -279,7 +295,7 @@ def _not_normal(
     if better == "none":
         text += f" Without a transform {look} better."
     elif better is not None:
-        text += f" On the scale {better} {look} better: use transforms=."
+        text += f" On the scale {better} {look} better: use {argument('transforms')}."
     return Finding(level, "Not normal", text, None if several else worst.name)
 
 
@@ -303,8 +319,8 @@ def _how_far(test: NormalityTest) -> str:
     beyond = " by extrapolation" if test.adjusted < 1e-3 and not test.deviation else ""
     statistic = "" if test.deviation else f"A² = {test.statistic:.2f}, "
     return (
-        f"Up to {test.distance:.0%} of what is there lies elsewhere than a normal distribution would "
-        f"have it ({statistic}{shown(test.adjusted)}{beyond})"
+        f"Up to {test.distance:.0%} of what is there lies elsewhere than a normal distribution "
+        f"would have it ({statistic}{shown(test.adjusted)}{beyond})"
     )
 
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from halfseen.data.interval_data import IntervalData
 from halfseen.diagnostics.normality import evenly, tested_rows
 from halfseen.diagnostics.reading import column_rule
-from halfseen.errors import HalfseenError
+from halfseen.errors import HalfseenError, argument
 from halfseen.gaussian import Gaussian
 from halfseen.missingness.holes import SEEN, Holes
 from halfseen.missingness.resolve import SetTable
@@ -38,7 +38,7 @@ from halfseen.solvers.full_information.expectation import (
     expect,
     lay_out,
 )
-from halfseen.solvers.full_information.m_step import pack, unpack
+from halfseen.solvers.full_information.m_step import pack_slopes, unpack
 from halfseen.solvers.full_information.problem import Problem, standardise
 from halfseen.solvers.inference.imputation import moved, read_source
 from halfseen.solvers.result import Fit, Status
@@ -159,9 +159,7 @@ class Rows:
             expect(self.Y, block, layout.confines, at, sampling)[0] for block in layout.blocks
         )
         P = at.precision
-        of_covariance = P @ sums.second @ P - len(self.Y) * P
-        # An entry off the diagonal stands for two.
-        return pack(P @ sums.first, of_covariance - 0.5 * np.diag(np.diag(of_covariance)))
+        return pack_slopes(P @ sums.first, 0.5 * (P @ sums.second @ P - len(self.Y) * P))
 
     def draws(self, at: Parameters, count: int, seed: int, number: int) -> Floats:
         """Complete the rows so many times: (count, rows, d)."""
@@ -346,7 +344,7 @@ def _why_not(fit: Fit, given: Any) -> str:
             f"is by {fit.method!r}"
         )
     if not np.isinf(fit.degrees):
-        return 'it needs a fit with normal errors, and this one has errors="t"'
+        return f"it needs a fit with normal errors, and this one has {argument('errors', 't')}"
     if fit.loss is not None:
         return "the fit has losses in its model, and fit.loss says what is known of them"
     source = fit.source

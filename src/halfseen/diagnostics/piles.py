@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.diagnostics.marks import Mark
+from halfseen.errors import spelled
 from halfseen.solvers.prepare import FEWEST_PILED, PILED_RATIO
 
 Floats = NDArray[np.float64]
@@ -24,10 +25,6 @@ SUBSTITUTES = (
 FEWEST_BETWEEN = 3
 # So many values are told with their counts; of more, the first.
 MOST_TOLD = 2
-SATURATED = (
-    "IntervalData.saturated(rule) (command line: --saturated), which reads values on a limit of the "
-    "rule as lying beyond it"
-)
 
 
 def piles(values: Floats, name: str, stated: tuple[Floats, Floats], hidden: bool) -> Iterator[Mark]:
@@ -57,8 +54,8 @@ def piles(values: Floats, name: str, stated: tuple[Floats, Floats], hidden: bool
         yield Mark("on the limit", name, "problem", None, text)
         return
     text += (
-        f" It is {words} of {distinct[found[0]] / share:.4g}, a common substitute for values that were "
-        "not detected. Set these cells to NaN."
+        f" It is {words} of {distinct[found[0]] / share:.4g}, a common substitute for values that "
+        "were not detected. Set these cells to NaN."
     )
     yield Mark("substituted", name, "problem", None, text)
 
@@ -70,7 +67,8 @@ def _beyond(values: Floats, stated: tuple[Floats, Floats]) -> str:
     shown = " or ".join(ways) if len(ways) <= MOST_TOLD else f"{ways[0]} and so on"
     many = "the limits" if values.size > 1 else "the limit"
     return (
-        f"They may stand for values beyond {many}: mark such cells as {shown}, or use {SATURATED}."
+        f"They may stand for values beyond {many}: mark such cells as {shown}, or use "
+        f"{_saturated()}."
     )
 
 
@@ -99,8 +97,9 @@ def _at_ends(
     if len(ends) == 2:
         low, high = (f"{distinct[k]:.6g}" for k in ends)
         text += (
-            f" They are the smallest and the largest. If nothing beyond them can be shown, mark such "
-            f"cells as <{low} or >{high}; or state the rule {low}..{high} and use {SATURATED}."
+            " They are the smallest and the largest. If nothing beyond them can be shown, mark "
+            f"such cells as <{low} or >{high}; or state the rule {low}..{high} and use "
+            f"{_saturated()}."
         )
     elif ends[0] == 0:
         text += f" {_guess(float(distinct[0]), float(distinct[1]))}"
@@ -108,7 +107,7 @@ def _at_ends(
         high = f"{distinct[-1]:.6g}"
         text += (
             f" It is the largest. If the instrument shows no more than that, mark such cells as "
-            f">{high}; or state the limit {high} and use {SATURATED}."
+            f">{high}; or state the limit {high} and use {_saturated()}."
         )
     yield Mark("substituted", name, "look", None, text)
 
@@ -133,3 +132,8 @@ def _guess(value: float, following: float) -> str:
     if share < 1.0:
         text += f" (it would be {words} of {limit:.6g})"
     return f"{text}, set these cells to NaN and state the limit."
+
+
+def _saturated() -> str:
+    told = spelled("IntervalData.saturated(rule)", "--saturated")
+    return f"{told}, which reads values on a limit of the rule as lying beyond it"

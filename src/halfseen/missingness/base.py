@@ -309,9 +309,11 @@ class ColumnwiseMissingness(Missingness):
             row = int(wrong[0])
             more = "" if wrong.size == 1 else f" ({wrong.size} such values in this column)"
             raise ContradictionError(
-                f"row {row}, column {name}: the value {values[row]:.12g} is seen, but the rule "
+                f"the value {values[row]:.12g} is seen, but the rule "
                 f"shows only {self.cell_set(row, column)!r}{more}. Correct the rule, or set the "
-                "value to NaN if it was not really seen."
+                "value to NaN if it was not really seen.",
+                row,
+                name,
             )
 
     @abstractmethod

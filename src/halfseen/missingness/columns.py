@@ -98,9 +98,11 @@ def check_never_hidden(
     if wrong.size:
         row, column = (int(k) for k in wrong[0])
         raise ContradictionError(
-            f"row {row}, column {names[column]}: the value is hidden, but the rule never hides this "
+            f"the value is hidden, but the rule never hides this "
             f"column ({len(wrong)} such cells). Add the column to the rule, or state that these cells "
-            "are missing at random."
+            "are missing at random.",
+            row,
+            names[column],
         )
 
 

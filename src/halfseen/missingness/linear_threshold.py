@@ -253,9 +253,11 @@ class LinearThreshold(Missingness):
                 count = int(wrong[:, column].sum())
                 also = ", or state that such cells are missing at random" if is_hidden else ""
                 raise ContradictionError(
-                    f"row {row}, column {names[column]}: the value is "
+                    f"the value is "
                     f"{'hidden' if is_hidden else 'seen'}, but {why} ({count} such rows). Correct the "
-                    f"rule, or the row{also}."
+                    f"rule, or the row{also}.",
+                    row,
+                    names[column],
                 )
 
     def _why_wrong(self, column: int, value: float, is_hidden: bool, names: Sequence[str]) -> str:

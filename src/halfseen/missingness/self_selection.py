@@ -156,16 +156,18 @@ class SelfSelection(Missingness):
                 row = int(several[0])
                 shown = [f"{names[k]} ({X[row, k]:.6g})" for k in group[seen[row, group]]]
                 raise ContradictionError(
-                    f"row {row}: {listed(shown)} are seen, but the rule shows only the {best} of "
+                    f"{listed(shown)} are seen, but the rule shows only the {best} of "
                     f"{members} ({several.size} such rows). Correct the groups, or set the values "
-                    "that were not chosen to NaN."
+                    "that were not chosen to NaN.",
+                    row,
                 )
             none = np.flatnonzero((count == 0) & ~absent[:, group].all(axis=1))
             if none.size:
                 raise ContradictionError(
-                    f"row {none[0]}: none of {members} is seen, but the rule shows the {best} of them "
+                    f"none of {members} is seen, but the rule shows the {best} of them "
                     f"({none.size} such rows). Correct the groups, or state that these cells are "
-                    "missing at random."
+                    "missing at random.",
+                    none[0],
                 )
         check_never_hidden(seen | absent, alone, names)
 

@@ -106,16 +106,18 @@ class Truncation(Missingness):
             row = int(np.flatnonzero(partly)[0])
             name = names[int(np.flatnonzero(hidden[row])[0])]
             raise ContradictionError(
-                f"row {row} is seen in part (column {name} is NaN), but Truncation shows a row "
-                "whole or not at all. Use SelfCensoring or DetectionLimits for cells."
+                f"it is seen in part (column {name} is NaN), but Truncation shows a row whole or "
+                "not at all. Use SelfCensoring or DetectionLimits for cells.",
+                row,
             )
         rows = np.flatnonzero(whole)
         outside = rows[~self.contains(X[rows].astype(float))] if rows.size else rows
         if outside.size:
             row = int(outside[0])
             raise ContradictionError(
-                f"row {row} is seen, but the membership function says that it would not be "
-                f"({outside.size} such rows). Correct the function or remove the rows."
+                "it is seen, but the membership function says that it would not be "
+                f"({outside.size} such rows). Correct the function or remove the rows.",
+                row,
             )
 
     def __repr__(self) -> str:

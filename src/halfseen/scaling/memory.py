@@ -11,7 +11,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-from halfseen.errors import InputError
+from halfseen.errors import InputError, argument
 
 # Below this much, beyond what the process already holds, not even one block can be worked on: a piece
 # of a table has 8 MiB (CACHES_PER_PIECE of CACHE_CELLS), a few copies of it are under way, and compiled
@@ -145,8 +145,8 @@ def budget(memory: str | float | None, least: int = LEAST) -> int | None:
     left = promised - held
     if left < least:
         raise InputError(
-            f"memory = {human_bytes(promised)} is too little: this process already holds "
+            f"{human_bytes(promised)} of memory are too little: this process already holds "
             f"{human_bytes(held)}, and the work needs at least {human_bytes(least)} more. Try "
-            f"memory = '{math.ceil((held + least) / 1e6)}MB' or more."
+            f"{argument('memory', f'{math.ceil((held + least) / 1e6)}MB')} or more."
         )
     return left

@@ -13,7 +13,7 @@ from halfseen.data.interval_data import IntervalData
 from halfseen.data.moments import PairMoments
 from halfseen.data.parquet_blocks import is_parquet, scan_parquet
 from halfseen.data.row_blocks import RowBlocks, array_blocks, is_mapped, is_private
-from halfseen.errors import InputError
+from halfseen.errors import InputError, argument
 from halfseen.scaling.cluster import ClusterEngine, check_client
 from halfseen.scaling.dask_blocks import HeldChunk, dask_blocks, is_dask
 from halfseen.scaling.engine import Engine
@@ -50,7 +50,7 @@ def blocks_of(
     if is_parquet(X):
         return _named(scan_parquet(X), names)
     asked = [
-        f"{name}="
+        argument(name)
         for name, value in (("client", client), ("memory", memory), ("scratch", scratch))
         if value is not None
     ]
@@ -62,8 +62,8 @@ def blocks_of(
         )
     if memory is not None and is_private(X):
         raise InputError(
-            'a memmap of mode "c" keeps what it reads in memory, whatever memory= says; open it with '
-            'mode "r".'
+            f'a memmap of mode "c" keeps what it reads in memory, whatever {argument("memory")} '
+            'says; open it with mode "r".'
         )
     blocks = array_blocks(X, names)
     if client is None:
@@ -90,8 +90,8 @@ def engine_for(client: Any, memory: Any, scratch: Any, n_jobs: int | None, colum
         for name, value in (("memory", memory), ("scratch", scratch)):
             if value is not None:
                 raise InputError(
-                    f"{name}= is for this process; the workers of a cluster have limits of their own. "
-                    "Leave it out, or client=."
+                    f"{argument(name)} is for this process; the workers of a cluster have limits "
+                    f"of their own. Leave it out, or {argument('client')}."
                 )
         return ClusterEngine(client)
     there = isinstance(scratch, str | os.PathLike) and Path(scratch).is_dir()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from halfseen.checks import real_array
 from halfseen.data.table import LARGEST_SQUARED
-from halfseen.errors import ContradictionError, InputError
+from halfseen.errors import ContradictionError, InputError, argument
 from halfseen.gaussian import Gaussian
 from halfseen.missingness.linear_threshold import LinearThreshold
 from halfseen.samplers import Region
@@ -130,9 +130,10 @@ class Conditionals:
             if point is None:
                 where = [self.names[k] for k in np.flatnonzero(self.hidden[row])]
                 raise ContradictionError(
-                    f"row {row} contradicts the thresholds: no values of its hidden columns "
-                    f"({', '.join(where[:5])}) would hide exactly these and show the others. Correct "
-                    "V and b, or the row."
+                    f"no values of its hidden columns ({', '.join(where[:5])}) would hide exactly "
+                    "these and show the others, which contradicts the thresholds. Correct V and b, "
+                    "or the row.",
+                    row,
                 )
             points.append(point)
         return points
@@ -145,9 +146,11 @@ class Conditionals:
         if far.any():
             row, column = (int(k) for k in np.argwhere(far)[0])
             raise InputError(
-                f"row {row}, column {self.names[column]}: the value or its mean is more than "
-                f"{LARGEST_SQUARED:g} standard deviations ({deviations[column]:.3g}) from zero. Is the "
-                "covariance in the units of the data?"
+                f"the value or its mean is more than "
+                f"{LARGEST_SQUARED:g} standard deviations ({deviations[column]:.3g}) from zero. Is "
+                "the covariance in the units of the data?",
+                row,
+                self.names[column],
             )
 
 
@@ -155,7 +158,7 @@ def check_covariance(covariance: object, d: int) -> Gaussian:
     """Return N(0, Σ) for a known covariance of d columns, or raise with a sentence."""
     if covariance is None:
         raise InputError(
-            "this method needs the covariance: pass covariance=, of shape "
+            f"this method needs the covariance: pass {argument('covariance')}, of shape "
             f"({d}, {d}). It learns the mean alone."
         )
     S = real_array("covariance", covariance, "an array of numbers")

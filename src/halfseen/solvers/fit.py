@@ -26,6 +26,7 @@ from halfseen.errors import (
     AssumptionWarning,
     ConvergenceWarning,
     InputError,
+    argument,
 )
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness
 from halfseen.missingness.linear_threshold import LinearThreshold
@@ -262,8 +263,8 @@ def _known_loss(given: Any, names: Sequence[str], rule: Missingness | None) -> L
     asked = read_loss(given, names, rule)
     if asked.learned.any():
         raise InputError(
-            "a share of lost values is learned from a table in memory. Learn it from some rows, and "
-            "state it: loss=0.1."
+            "a share of lost values is learned from a table in memory. Learn it from some rows, "
+            f"and state it: {argument('loss', 0.1)}."
         )
     return Loss.known(*asked)
 
@@ -334,11 +335,12 @@ def _warn_of_blanks(data: IntervalData, rule: Missingness, solver: Callable[...,
     if counts.any():
         told = [f"{data.names[j]} ({counts[j]})" for j in np.flatnonzero(counts)]
         if solver is full:
-            remedy = "Pass missing_at_random= if they are simply missing."
+            remedy = f"Pass {argument('missing_at_random')} if they are simply missing."
         elif solver is truncated_sgd:
             remedy = "Leave these rows out if they are simply missing."
         else:
-            remedy = 'If they are simply missing, use method="full" with missing_at_random=.'
+            blanks = argument("missing_at_random")
+            remedy = f'If they are simply missing, use method="full" with {blanks}.'
         warn(
             "blank cells are taken to be hidden by the rule, in column "
             f"{name_some(told, 6)}. {remedy}"
@@ -417,8 +419,9 @@ def _check_powers(
     found = [name for name, one in zip(names, powers or (), strict=False) if one is not None]
     if found and options.get("errors", "normal") != "normal":
         raise InputError(
-            f"the power of column {name_some(found)} would be learned as if errors were normal, so it "
-            'does not go with errors="t": state it, such as boxcox(0.3), or take logarithms.'
+            f"the power of column {name_some(found)} would be learned as if errors were normal, so "
+            f"it does not go with {argument('errors', 't')}: state it, such as boxcox(0.3), or "
+            "take logarithms."
         )
 
 
@@ -465,7 +468,8 @@ def _in_pieces(missingness: Missingness | None) -> dict[str, Callable[..., Fit]]
     """Methods for tables that are read in pieces."""
     if isinstance(missingness, Truncation):
         raise InputError(
-            "under Truncation the table is needed in memory: pass an array, of some rows if need be."
+            "under Truncation the table is needed in memory: pass an array, of some rows if need "
+            "be."
         )
     by_column = missingness is None or isinstance(missingness, ColumnwiseMissingness)
     if not by_column or getattr(missingness, "varies_by_row", False):

@@ -8,7 +8,6 @@ with an engine.
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -276,14 +275,10 @@ class InPieces:
         try:
             yield
         except InputError as error:
-            found = re.match(r"row (\d+)\b", str(error))
-            if found is None:
-                raise
-            told = describe_row(self.blocks, int(found[1]))
-            if told == found[0]:
-                raise
-            text = f"{told} ({found[0]} of all){str(error)[found.end() :]}"
-            raise type(error)(text) from None
+            told = "" if error.row is None else describe_row(self.blocks, error.row)
+            if told != error.where:
+                error.where = f"{told} ({error.where} of all)"
+            raise
 
 
 @contextmanager
@@ -292,8 +287,8 @@ def rows_from(first: int) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        text = re.sub(r"\brow (\d+)\b", lambda m: f"row {int(m[1]) + first}", str(error), count=1)
-        raise type(error)(text) from None
+        error.count_from(first)
+        raise
 
 
 def _scales(given: Any, names: tuple[str, ...]) -> tuple[Transform, ...]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from halfseen.checks import is_iterable
 from halfseen.data.interval_data import IntervalData
-from halfseen.errors import InputError
+from halfseen.errors import InputError, argument, spelled
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness
 from halfseen.missingness.combined import Combined
 from halfseen.missingness.sets import everything
@@ -186,8 +186,9 @@ def read_loss(given: Any, names: Sequence[str], rule: Missingness | None, X: Any
     wrong = np.flatnonzero((group >= 0) & ~ruled & (share != 0.0))
     if wrong.size:
         raise InputError(
-            f"loss speaks of column {names[wrong[0]]}, but no rule looks at each cell of this column "
-            "by itself, or its hidden cells say themselves why they are hidden. Leave it out of loss=."
+            f"loss speaks of column {names[wrong[0]]}, but no rule looks at each cell of this "
+            "column by itself, or its hidden cells say themselves why they are hidden. Leave it "
+            f"out of {argument('loss')}."
         )
     return Asked(share, group)
 
@@ -198,16 +199,18 @@ def _ruled_columns(rule: Missingness | None, names: Sequence[str], X: Any) -> Ma
     if ruled is None or not ruled.any():
         what = "no rule is stated" if rule is None else f"the rule is {type(rule).__name__}"
         raise InputError(
-            "loss= is for cells that a rule may have hidden, each by its own value, as DetectionLimits "
-            f"and SelfCensoring do; {what}. Leave loss= out, and say with missing_at_random= which "
-            "cells are simply missing, where that is known."
+            f"{argument('loss')} is for cells that a rule may have hidden, each by its own value, "
+            f"as DetectionLimits and SelfCensoring do; {what}. Leave {argument('loss')} out, and "
+            f"say with {argument('missing_at_random')} which cells are simply missing, where that "
+            "is known."
         )
     if isinstance(X, IntervalData):
         ruled = ruled & ~_marked(X)
         if not ruled.any():
             raise InputError(
-                "loss= is for blank cells that a rule may have hidden, but the hidden cells of this "
-                "table say themselves why they are hidden. Leave loss= out."
+                f"{argument('loss')} is for blank cells that a rule may have hidden, but the "
+                "hidden cells of this table say themselves why they are hidden. Leave "
+                f"{argument('loss')} out."
             )
     return ruled
 
@@ -223,9 +226,10 @@ def _check_all(rule: Missingness | None, names: Sequence[str]) -> None:
     for columns, part in rule.parts if isinstance(rule, Combined) else ():
         if not isinstance(part, ColumnwiseMissingness):
             where = name_some([names[int(j)] for j in columns])
+            by_column = spelled("loss={'lead': 0.1}", "--loss lead=0.1")
             raise InputError(
-                f"loss= cannot be for all columns: {type(part).__name__} of column {where} does not "
-                "look at each cell by itself. Say it by column: loss={'lead': 0.1}."
+                f"{argument('loss')} cannot be for all columns: {type(part).__name__} of column "
+                f"{where} does not look at each cell by itself. Say it by column: {by_column}."
             )
 
 

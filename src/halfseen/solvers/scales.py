@@ -19,7 +19,7 @@ from halfseen.data.transforms import (
     transform_rule,
     transform_table,
 )
-from halfseen.errors import InputError
+from halfseen.errors import InputError, argument
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness
 from halfseen.missingness.combined import Combined
 from halfseen.missingness.truncation import Truncation
@@ -84,8 +84,8 @@ def power_notes(powers: Sequence[LearnedPower | None], names: Sequence[str]) -> 
         return []
     text = (
         f"The power of {name_some(hardly)} is hardly determined: a 95 % interval reaches from "
-        f"{LEAST_POWER:g} to {LARGEST_POWER:g}. Intervals in original units take account of it; a scale "
-        "that is known from elsewhere would make them shorter."
+        f"{LEAST_POWER:g} to {LARGEST_POWER:g}. Intervals in original units take account of it; a "
+        "scale that is known from elsewhere would make them shorter."
     )
     return [Note(Status.WEAKLY_IDENTIFIED, text)]
 
@@ -109,9 +109,12 @@ def _check_still_explained(
         row, column = (int(k) for k in lost[0])
         scale = transforms[column]
         raise InputError(
-            f"row {row}, column {problem.names[column]}: the rule says that the hidden value lies where "
-            f"{scale.name} has no values, at or below {scale.least:g} ({len(lost)} such cells). Correct "
-            "the limit, choose another scale, or pass missing_at_random= for these cells."
+            f"the rule says that the hidden value lies "
+            f"where {scale.name} has no values, at or below {scale.least:g} ({len(lost)} such "
+            "cells). Correct the limit, choose another scale, or pass "
+            f"{argument('missing_at_random')} for these cells.",
+            row,
+            problem.names[column],
         )
 
 

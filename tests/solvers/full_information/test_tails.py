@@ -299,7 +299,7 @@ def test_profiles_where_degrees_are_given():
     [
         ({"errors": "cauchy"}, 'errors must be "normal" or "t"; got'),
         ({"errors": None}, 'errors must be "normal" or "t"; got'),
-        ({"degrees_of_freedom": 4}, 'degrees_of_freedom= is for errors="t"'),
+        ({"degrees_of_freedom": 4}, "degrees_of_freedom= is for errors='t'"),
         ({"errors": "t", "degrees_of_freedom": 0.9}, "at least 1"),
         ({"errors": "t", "degrees_of_freedom": "many"}, "at least 1"),
         ({"errors": "t", "degrees_of_freedom": math.nan}, "at least 1"),

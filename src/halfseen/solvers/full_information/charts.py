@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.solvers.full_information.expectation import Moments
-from halfseen.solvers.full_information.m_step import HELD, Free, MStep, pack, unpack
+from halfseen.solvers.full_information.m_step import HELD, Free, MStep, pack, pack_slopes, unpack
 
 Floats = NDArray[np.float64]
 
@@ -100,9 +100,7 @@ class Chart:
         if self.whitened:
             L = self.factor
             of_mean, of_covariance = L.T @ of_mean, L.T @ of_covariance @ L
-        # An entry off the diagonal stands for two.
-        both = of_covariance + of_covariance.T - np.diag(np.diag(of_covariance))
-        full = pack(of_mean, both)
+        full = pack_slopes(of_mean, of_covariance)
         return full[self.fixed :] if self.whitened else np.asarray(self.basis.T @ full)
 
     def carried(self, pair: tuple[Floats, Floats], into: Chart) -> tuple[Floats, Floats]:
@@ -114,10 +112,9 @@ class Chart:
         back, d = np.linalg.inv(T), self.mean.size
         step, fall = (unpack(np.concatenate([np.zeros(self.fixed), one]), d) for one in pair)
         moved = pack(T @ step[0], T @ step[1] @ T.T)
-        # An entry off the diagonal stands for two.
+        # What ``pack_slopes`` put together, taken apart.
         slope = 0.5 * (fall[1] + np.diag(np.diag(fall[1])))
-        slope = back.T @ slope @ back
-        fallen = pack(back.T @ fall[0], 2.0 * slope - np.diag(np.diag(slope)))
+        fallen = pack_slopes(back.T @ fall[0], back.T @ slope @ back)
         return moved[self.fixed :], fallen[self.fixed :]
 
     def beyond_edge(self, score: Floats, covariance: Floats) -> Floats:
@@ -280,6 +277,11 @@ def score_of(
     """
     of_mean = rows * (P @ (moments.first - mean))
     return of_mean, 0.5 * rows * (P @ (moments.about(mean) - covariance) @ P)
+
+
+def packed_score(moments: Moments, mean: Floats, covariance: Floats, rows: int) -> Floats:
+    """Return the derivative of the log-likelihood in (μ, Σ_ij for i >= j)."""
+    return pack_slopes(*score_of(moments, mean, covariance, np.linalg.inv(covariance), rows))
 
 
 def information_along(P: Floats, basis: Floats) -> Floats:

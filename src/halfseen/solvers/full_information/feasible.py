@@ -32,9 +32,9 @@ def check_feasible(Y: Floats, holes: Holes, names: Sequence[str], first_row: int
         if not _has_a_point(filled[row], holes, int(row), lower[row], upper[row]):
             where = [names[int(k)] for k in np.flatnonzero(hidden[row])]
             raise ContradictionError(
-                f"row {first_row + row} contradicts the thresholds: no values of its hidden columns "
-                f"({', '.join(where[:5])}) would hide exactly these and show the others. Correct the "
-                "rule, or the row."
+                f"no values of its hidden columns ({', '.join(where[:5])}) would hide exactly these and "
+                "show the others, which contradicts the thresholds. Correct the rule, or the row.",
+                first_row + int(row),
             )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from halfseen.checks import finite_vector, positive_number, real_array, whole_number
-from halfseen.errors import InputError
+from halfseen.errors import InputError, argument
 from halfseen.gaussian import Gaussian
 from halfseen.missingness.base import Missingness
 from halfseen.parallel import resolve_jobs, single_blas_thread
@@ -173,7 +173,9 @@ def full(
     lossy = None
     if loss is not None:
         if not isinstance(rows, HeldRows):
-            raise InputError("loss= of rows that are kept elsewhere is an argument of fit.")
+            raise InputError(
+                f"{argument('loss')} of rows that are kept elsewhere is an argument of fit."
+            )
         lossy = LossyTable.read(rows.problem, X, missingness, missing_at_random, loss)
         rows = HeldRows(lossy.problem(np.nan_to_num(lossy.asked.share)), n_jobs)
     rows.check()
@@ -220,12 +222,13 @@ def full(
 def _check_tails(m_step: MStep, loss: Any) -> None:
     """Raise where a t distribution cannot be learned."""
     if loss is not None:
-        raise InputError('loss= goes with normal errors: leave errors="t" or loss= out.')
+        lost, heavy = argument("loss"), argument("errors", "t")
+        raise InputError(f"{lost} goes with normal errors: leave {heavy} or {lost} out.")
     if m_step.structure.regularised:
         raise InputError(
-            'errors="t" needs a covariance that is free, diagonal or known, or known correlations, and '
-            f"at least {ROWS_PER_COLUMN} rows for each column; this one is pulled towards something "
-            f"({m_step.structure.name})."
+            f"{argument('errors', 't')} needs a covariance that is free, diagonal or known, or "
+            f"known correlations, and at least {ROWS_PER_COLUMN} rows for each column; this one is "
+            f"pulled towards something ({m_step.structure.name})."
         )
 
 
@@ -255,7 +258,7 @@ def m_step_for(
         structure = Free()
         if _too_few_rows(about):
             structure = Shrinkage()
-            text = f"{n} rows, {d} columns. Choose covariance= yourself to say how."
+            text = f"{n} rows, {d} columns. Choose {argument('covariance')} yourself to say how."
             notes.append(Note(Status.REGULARISED, text))
     known = None
     if mean is not None:
@@ -266,8 +269,9 @@ def m_step_for(
         if far.size:
             j = int(far[0])
             raise InputError(
-                f"the mean of column {about.names[j]} is said to be {given[j]:g}, but its seen values "
-                f"lie around {about.centre[j]:g} with a spread of {about.scale[j]:g}. Check the units."
+                f"the mean of column {about.names[j]} is said to be {given[j]:g}, but its seen "
+                f"values lie around {about.centre[j]:g} with a spread of {about.scale[j]:g}. Check "
+                "the units."
             )
     return MStep(structure, known), notes
 
@@ -283,7 +287,7 @@ def choose_structure(
     d = about.shape[1]
     if correlation is not None:
         if covariance is not None:
-            raise InputError("give covariance= or correlation=, not both.")
+            raise InputError(f"give {argument('covariance')} or correlation=, not both.")
         given = real_array("correlation", correlation)
         if given.shape != (d, d) or not np.allclose(np.diag(given), 1.0, atol=1e-8):
             raise InputError(
@@ -324,7 +328,7 @@ def choose_structure(
     if odd.size:
         j = int(odd[0])
         raise InputError(
-            f"the variance of column {about.names[j]} is said to be {np.diag(known)[j]:.3g} times that "
-            "of its seen values. Check the units."
+            f"the variance of column {about.names[j]} is said to be {np.diag(known)[j]:.3g} times "
+            "that of its seen values. Check the units."
         )
     return Known(known)

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.archive import Archive, ArchiveError, read_archive, write_archive
-from halfseen.errors import HalfseenWarning, InputError, Interrupted
+from halfseen.errors import HalfseenWarning, InputError, Interrupted, argument
 from halfseen.files import remove_left_behind
 from halfseen.seeds import RandomState, seed_of
 from halfseen.solvers.full_information.ascent import STALLED_STEPS, State
@@ -162,8 +162,8 @@ class Journal:
             told = [key for key in other if key not in _FOLLOW.get(other[0], ())]
             raise ArchiveError(
                 f"{self.path} is the checkpoint of another run: of "
-                f"{', '.join(_CALLED[key] for key in told)}. Repeat the call that wrote it, or choose "
-                "another file for this one."
+                f"{', '.join(_CALLED[key] for key in told)}. Repeat the call that wrote it, or "
+                "choose another file for this one."
             )
         with self._archive as archive:
             self._climbs = [
@@ -203,8 +203,8 @@ class Journal:
                 warnings.warn(text, HalfseenWarning, stacklevel=2)
                 return
             raise InputError(
-                f"{text} One that was written before is whole: make room there, and go on from it with "
-                "resume=True."
+                f"{text} One that was written before is whole: make room there, and go on from it "
+                f"with {argument('resume', True)}."
             ) from error
         self._written = time.monotonic()
 
@@ -238,7 +238,7 @@ class ClimbKeeper:
         """Return what to raise when Ctrl-C was pressed."""
         return Interrupted(
             f"interrupted after {len(history)} step{'' if len(history) == 1 else 's'}; "
-            f"{self.journal.path} has the state, and resume=True goes on from there."
+            f"{self.journal.path} has the state, and {argument('resume', True)} goes on from there."
         )
 
 
@@ -251,7 +251,10 @@ def open_checkpoint(path: Any, every: Any, resume: Any) -> Journal | None:
         raise InputError(f"every must be a number of seconds, at least 0; got {every!r}.")
     if path is None:
         if resume:
-            raise InputError("resume=True needs to know from where: give checkpoint= too.")
+            raise InputError(
+                f"{argument('resume', True)} needs to know from where: give "
+                f"{argument('checkpoint')} too."
+            )
         return None
     if not isinstance(path, str | os.PathLike):
         raise InputError(f"checkpoint must be the path of a file; got {path!r}.")
@@ -265,7 +268,8 @@ def open_checkpoint(path: Any, every: Any, resume: Any) -> Journal | None:
         return Journal(target, float(every), None)
     if not resume:
         raise InputError(
-            f"{target} is there already. Pass resume=True to go on from it, or remove it to start anew."
+            f"{target} is there already. Pass {argument('resume', True)} to go on from it, or "
+            "remove it to start anew."
         )
     return Journal(target, float(every), read_archive(target, FORMAT, VERSION))
 

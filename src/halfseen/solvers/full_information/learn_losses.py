@@ -18,14 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
-from halfseen.errors import InputError
+from halfseen.errors import InputError, argument
 from halfseen.missingness.base import Missingness
 from halfseen.seeds import Purpose
-from halfseen.solvers.full_information.charts import Chart, score_of
+from halfseen.solvers.full_information.charts import Chart, packed_score
 from halfseen.solvers.full_information.expectation import Parameters, Sampling
 from halfseen.solvers.full_information.information import can_inform, information
 from halfseen.solvers.full_information.learn import Settings, climb, learn
-from halfseen.solvers.full_information.m_step import MStep, pack, singular
+from halfseen.solvers.full_information.m_step import MStep, singular, unpack
 from halfseen.solvers.full_information.problem import Problem
 from halfseen.solvers.full_information.rows import HeldRows
 from halfseen.solvers.inference.uncertainty import StandardErrors
@@ -161,18 +161,14 @@ class ShareProfile:
     def slopes(self, peak: Peak) -> Slopes:
         """Return derivatives of the profile, by differences of the likelihood at the peak."""
         count = peak.epsilon.size
-        P = np.asarray(np.linalg.inv(peak.covariance), dtype=np.float64)
-        n = self.table.plain.shape[0]
+        place, n = (peak.mean, peak.covariance), self.table.plain.shape[0]
 
         def look(moved: Floats) -> tuple[float, Floats]:
             rows = self.rows(moved)
-            moments, value = rows.expect(peak.mean, peak.covariance, self.sampling)
+            moments, value = rows.expect(*place, self.sampling)
             kept = rows.problem.kept
-            of_mean, of_covariance = score_of(moments, peak.mean, peak.covariance, P, n)
-            # An entry off the diagonal stands for two.
-            both = of_covariance + of_covariance.T - np.diag(np.diag(of_covariance))
             value += 0.0 if kept is None else float(kept.sum())
-            return value, pack(of_mean, both)
+            return value, packed_score(moments, *place, n)
 
         slope, direct, S = np.empty(count), np.empty((count, count)), []
         for k in range(count):
@@ -317,14 +313,11 @@ def _newton(slope: Floats, curvature: Floats) -> Floats:
 
 def _moved(peak: Peak, change: Floats) -> tuple[Floats, Floats]:
     """Return where the top is expected to have moved; the old one where that is no covariance."""
-    d = peak.mean.size
-    i, j = np.tril_indices(d)
-    covariance = peak.covariance.copy()
-    covariance[i, j] += change[d:]
-    covariance[j, i] = covariance[i, j]
+    a, B = unpack(change, peak.mean.size)
+    covariance = peak.covariance + B
     if np.linalg.eigvalsh(covariance)[0] < 0.5 * np.linalg.eigvalsh(peak.covariance)[0]:
         return peak.mean, peak.covariance
-    return peak.mean + change[:d], covariance
+    return peak.mean + a, covariance
 
 
 def learn_with_losses(
@@ -359,13 +352,14 @@ def _check_learnable(table: LossyTable, m_step: MStep, settings: Settings) -> No
     d = table.plain.shape[1]
     if not can_inform(m_step, d):
         raise InputError(
-            "a share of lost values is learned together with a mean or a covariance that is free, not "
-            f"regularised, of no more than 42 columns; here are {d}. State the share: loss=0.1."
+            "a share of lost values is learned together with a mean or a covariance that is free, "
+            f"not regularised, of no more than 42 columns; here are {d}. State the share: "
+            f"{argument('loss', 0.1)}."
         )
     if settings.journal is not None:
         raise InputError(
             "a share of lost values is learned by many climbs, which a checkpoint does not hold. "
-            "State the share, or leave checkpoint= out."
+            f"State the share, or leave {argument('checkpoint')} out."
         )
 
 

@@ -344,6 +344,15 @@ def pack(mean: Floats, covariance: Floats) -> Floats:
     return np.concatenate([mean, covariance[np.tril_indices(mean.size)]])
 
 
+def pack_slopes(of_mean: Floats, of_covariance: Floats) -> Floats:
+    """Return derivatives in (μ, Σ_ij for i >= j) from those in all entries of a symmetric Σ.
+
+    An entry off the diagonal stands for two.
+    """
+    both = of_covariance + of_covariance.T - np.diag(np.diag(of_covariance))
+    return pack(of_mean, both)
+
+
 def unpack(parameters: Floats, d: int) -> tuple[Floats, Floats]:
     """Return the mean and covariance that ``pack`` put into a vector."""
     i, j = np.tril_indices(d)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.moments import PairMoments
 from halfseen.data.table import check_finite, read_table
-from halfseen.errors import ContradictionError, InputError, NotIdentifiedError
+from halfseen.errors import ContradictionError, InputError, NotIdentifiedError, argument, spelled
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness
 from halfseen.missingness.holes import SEEN, Holes, Scan
 from halfseen.missingness.self_censoring import SelfCensoring
@@ -248,15 +248,17 @@ def read_mask(given: Any, values: NDArray[np.floating], names: Sequence[str]) ->
         ) from None
     if mask.dtype != bool or mask.shape != values.shape:
         raise InputError(
-            f"missing_at_random must be a boolean array of shape {values.shape}, as the data have; got "
-            f"dtype {mask.dtype} and shape {mask.shape}."
+            f"missing_at_random must be a boolean array of shape {values.shape}, as the data have; "
+            f"got dtype {mask.dtype} and shape {mask.shape}."
         )
     wrong = np.argwhere(mask & ~np.isnan(values))
     if wrong.size:
         row, column = (int(k) for k in wrong[0])
         raise ContradictionError(
-            f"row {row}, column {names[column]}: the cell is said to be missing at random, but its "
-            f"value {values[row, column]:.12g} is seen ({len(wrong)} such cells)."
+            f"the cell is said to be missing at random, but its "
+            f"value {values[row, column]:.12g} is seen ({len(wrong)} such cells).",
+            row,
+            names[column],
         )
     return mask
 
@@ -288,8 +290,8 @@ def warn_of_silence(silent: Mask, missingness: Missingness | None, names: Sequen
         return
     warn(
         "cells are hidden where the rule shows every value, in column "
-        f"{name_some([names[int(i)] for i in np.flatnonzero(silent)])}; they are taken to be missing "
-        "at random. State what hides them, if something does."
+        f"{name_some([names[int(i)] for i in np.flatnonzero(silent)])}; they are taken to be "
+        "missing at random. State what hides them, if something does."
     )
 
 
@@ -361,9 +363,9 @@ def _holes_under(
         if mask.any():
             names = [data.names[j] for j in np.flatnonzero(mask.any(axis=0))]
             warn(
-                f"blank cells in column {name_some(names)} are taken to be missing at random, since "
-                "other cells there say that they were not detected. Pass missing_at_random= to say "
-                "otherwise."
+                f"blank cells in column {name_some(names)} are taken to be missing at random, "
+                "since other cells there say that they were not detected. Pass "
+                f"{argument('missing_at_random')} to say otherwise."
             )
     values = data.values
     rule.check(values, data.names, told | mask)
@@ -392,10 +394,15 @@ def _need_a_rule(data: IntervalData, unexplained: Mask) -> None:
     if unexplained.any():
         row, column = (int(k) for k in np.argwhere(unexplained)[0])
         name = data.names[column]
+        stated = spelled(
+            f"rules({{{name!r}: '>=0.5'}}) or DetectionLimits(lower={{{name!r}: 0.5}})",
+            f"--seen '{name}: >=0.5'",
+        )
         raise InputError(
-            f"row {row}, column {name}: the cell says that the value was not detected, but not at "
-            f"which limit ({int(unexplained.sum())} such cells). State the limit, as in "
-            f"rules({{{name!r}: '>=0.5'}}) or DetectionLimits(lower={{{name!r}: 0.5}})."
+            f"the cell says that the value was not detected, but not at "
+            f"which limit ({int(unexplained.sum())} such cells). State the limit, as in {stated}.",
+            row,
+            name,
         )
 
 
@@ -410,14 +417,14 @@ def _units_of_intervals(data: IntervalData) -> tuple[Floats, Floats]:
         distinct = np.unique(known)
         if distinct.size < 2:
             raise NotIdentifiedError(
-                f"column {data.names[j]} has {distinct.size} distinct value"
-                f"{'' if distinct.size == 1 else 's'} or limits in {len(data)} rows; at least 2 are "
-                "needed to learn a mean and a variance. Leave the column out or add rows."
+                f"column {data.names[j]} has {distinct.size} distinct "
+                f"value{'' if distinct.size == 1 else 's'} or limits in {len(data)} rows; at least "
+                "2 are needed to learn a mean and a variance. Leave the column out or add rows."
             )
         if data.lower[:, j].max() <= data.upper[:, j].min():
             raise NotIdentifiedError(
-                f"column {data.names[j]} could be the same value in all of its {len(data)} rows, so "
-                "nothing says that it varies. Leave the column out or add rows."
+                f"column {data.names[j]} could be the same value in all of its {len(data)} rows, "
+                "so nothing says that it varies. Leave the column out or add rows."
             )
         centre[j], scale[j] = known.mean(), known.std()
     check_spreads(data.names, centre, scale)

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc, ndtri
 
-from halfseen.errors import InputError
+from halfseen.errors import InputError, argument
 from halfseen.seeds import Purpose
-from halfseen.solvers.full_information.charts import score_of
+from halfseen.solvers.full_information.charts import packed_score
 from halfseen.solvers.full_information.expectation import Parameters, Sampling
 from halfseen.solvers.full_information.learn import Climb, Settings, climb, first_place, learn
-from halfseen.solvers.full_information.m_step import MStep, pack
+from halfseen.solvers.full_information.m_step import MStep
 from halfseen.solvers.full_information.rows import Rows
 from halfseen.solvers.inference.uncertainty import StandardErrors
 from halfseen.solvers.result import Fit, Note, Source, Status, Tails
@@ -52,12 +52,14 @@ def read_degrees(errors: str, degrees_of_freedom: float | None) -> float | None:
     if degrees_of_freedom is None:
         return math.inf if errors == "normal" else None
     if errors == "normal":
-        raise InputError('degrees_of_freedom= is for errors="t"; say both.')
+        raise InputError(
+            f"{argument('degrees_of_freedom')} is for {argument('errors', 't')}; say both."
+        )
     number = isinstance(degrees_of_freedom, int | float | np.integer | np.floating)
     if not number or isinstance(degrees_of_freedom, bool) or not degrees_of_freedom >= FEWEST:
         raise InputError(
-            f"degrees_of_freedom must be a number, at least {FEWEST:g} (below, there is no mean); got "
-            f"{reprlib.repr(degrees_of_freedom)}."
+            f"{argument('degrees_of_freedom')} must be a number, at least {FEWEST:g} (below, there "
+            f"is no mean); got {reprlib.repr(degrees_of_freedom)}."
         )
     return float(degrees_of_freedom) if degrees_of_freedom < LIKE_A_GAUSSIAN else math.inf
 
@@ -95,8 +97,8 @@ def learn_tails(
         return replace(found, tails=Tails(math.inf, math.inf, lower, math.inf, 1.0, True))
     if kappa >= BRACKET[-1]:
         text = (
-            f"Tails are as heavy as those of {FEWEST:g} degree of freedom or heavier; the estimate is "
-            "that of this one. Look for values that are wrong, or for rows of several kinds."
+            f"Tails are as heavy as those of {FEWEST:g} degree of freedom or heavier; the estimate "
+            "is that of this one. Look for values that are wrong, or for rows of several kinds."
         )
         found = replace(found, notes=(*found.notes, Note(Status.ON_DOMAIN_EDGE, text)))
     p_value = 0.5 * float(chdtrc(1, max(2.0 * gain, 0.0)))
@@ -200,11 +202,7 @@ def _uncertain(
         moved = rows.with_degrees(math.exp(-sign * STEP) / kappa)
         moments, value = moved.expect(*place, sampling)
         values.append(value)
-        P = np.linalg.inv(place[1])
-        of_mean, of_covariance = score_of(moments, *place, P, about.shape[0])
-        # An entry off the diagonal stands for two.
-        both = of_covariance + of_covariance.T - np.diag(np.diag(of_covariance))
-        scores.append(pack(of_mean, both))
+        scores.append(packed_score(moments, *place, about.shape[0]))
     # In log κ; the slope there is zero.
     own = -(values[0] - 2.0 * values[1] + values[2]) / STEP**2
     across = (scores[2] - scores[0]) / (2.0 * STEP)

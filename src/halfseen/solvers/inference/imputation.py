@@ -174,8 +174,10 @@ def _check_finite(filled: Floats, fit: Fit) -> None:
         row, column = (int(k) for k in wrong[0])
         scale = "none" if fit.transforms is None else fit.transforms[column].name
         raise InputError(
-            f"row {row}, column {fit.names[column]}: on the scale {scale} the hidden value lies where "
-            "there are no numbers in original units. Choose another transform, or look at the limit."
+            f"on the scale {scale} the hidden value lies where "
+            "there are no numbers in original units. Choose another transform, or look at the limit.",
+            row,
+            fit.names[column],
         )
 
 

@@ -134,7 +134,8 @@ def likelihood_ratio_test(
         raise InputError("both fits must be under the same rule; these hide values differently.")
     if not _same_losses(large.loss, small.loss):
         raise InputError(
-            "both fits must have the same loss=; that nothing was lost is tested by fit.loss.p_value of "
+            "both fits must have the same losses; that nothing was lost is tested by "
+            "fit.loss.p_value of "
             'a fit with loss="learn".'
         )
     given = large.source.X, large.source.missingness, large.source.missing_at_random
@@ -152,8 +153,8 @@ def likelihood_ratio_test(
     error = 2.0 * float(np.sqrt(variance.sum()))
     if statistic < -max(SLACK, 4.0 * error):
         raise InputError(
-            f"small is likelier than large, by {-0.5 * statistic:.3g} in log-likelihood, so it cannot "
-            "be a special case of it."
+            f"small is likelier than large, by {-0.5 * statistic:.3g} in log-likelihood, so it "
+            "cannot be a special case of it."
         )
     simulated, factor = None, 1.0
     if whole_number("replicates", replicates, 0):
@@ -190,8 +191,8 @@ def _simulated_statistics(small: Fit, large: Fit, count: int, seed: int) -> NDAr
         out.append(max(2.0 * (values[0] - values[1]), 0.0))
     if len(out) < FEWEST_USABLE * count:
         raise InputError(
-            f"{count - len(out)} of {count} simulated tables show next to nothing of some column, so "
-            "there is no factor; leave replicates out."
+            f"{count - len(out)} of {count} simulated tables show next to nothing of some column, "
+            "so there is no factor; leave replicates out."
         )
     return np.array(out)
 

@@ -28,7 +28,7 @@ from halfseen.solvers.full_information.expectation import (
     grouped,
 )
 from halfseen.solvers.full_information.learn import parameter_names
-from halfseen.solvers.full_information.m_step import pack
+from halfseen.solvers.full_information.m_step import pack_slopes
 from halfseen.solvers.full_information.problem import Problem
 from halfseen.solvers.inference.imputation import read_source
 from halfseen.solvers.inference.uncertainty import StandardErrors
@@ -96,10 +96,7 @@ def row_scores(
         own = slice(row, row + 1)
         block = Block(own, row, grouped(holes.take(own), free[own]), law)
         moments = expect(problem.Y, block, confines, at, sampling)[0].moments(mean, 1)
-        of_mean, of_covariance = score_of(moments, mean, covariance, P, 1)
-        # An entry off the diagonal stands for two.
-        both = of_covariance + of_covariance.T - np.diag(np.diag(of_covariance))
-        return pack(of_mean, both)
+        return pack_slopes(*score_of(moments, mean, covariance, P, 1))
 
     with single_blas_thread():
         return np.array(list(map_in_order(score, range(problem.shape[0]), n_jobs)))
