@@ -47,14 +47,13 @@ from halfseen.missingness import (
     everything,
     rules,
 )
+from halfseen.results import load
 from halfseen.simulate import simulate
 from halfseen.solvers import Fit, Status, fit, likelihood_ratio_test, pool
-from halfseen.solvers.saving import load
+from halfseen.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from halfseen.estimators import CensoredGaussian
-
-__version__ = "0.1.0"
 
 __all__ = [
     "ApproximationWarning",

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from halfseen.errors import InputError
 from halfseen.files import whole_file
 from halfseen.strict_json import from_json, to_json
+from halfseen.version import __version__
 
 MANIFEST = "manifest.json"
 # JSON takes up to 32 times its length in memory ("[[]]," is five bytes, and two lists of 56), which
@@ -295,8 +296,6 @@ def _directory(members: list[_Member], offset: int) -> bytes:
 
 
 def _manifest_text(format: str, version: int, content: Any, arrays: Mapping[str, Any]) -> bytes:
-    from halfseen import __version__
-
     manifest = {
         "format": format,
         "version": version,

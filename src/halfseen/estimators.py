@@ -14,10 +14,10 @@ from halfseen.data.moments import PairMoments
 from halfseen.errors import AssumptionWarning, InputError, NotIdentifiedError
 from halfseen.missingness import SelfCensoring, everything
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness
+from halfseen.results import Fit
 from halfseen.seeds import RandomState
-from halfseen.solvers.fit import fit
+from halfseen.solvers import fit
 from halfseen.solvers.prepare import read_moments
-from halfseen.solvers.result import Fit
 
 # Methods that see the data through moments alone, which chunks can add to.
 _STREAMING = ("auto", "pairwise", "truncation")

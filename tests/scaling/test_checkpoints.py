@@ -363,7 +363,7 @@ class TestRefusals:
         assert checkpoint.read_bytes() == before
 
     def test_another_version(self, checkpoint, monkeypatch):
-        monkeypatch.setattr(hs, "__version__", "0.0.9")
+        monkeypatch.setattr(journal, "__version__", "0.0.9")
         with pytest.raises(ArchiveError, match="of another version of halfseen"):
             resumed(checkpoint)
 

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from halfseen import __version__
 from halfseen.cli.check import check
 from halfseen.cli.demonstrate import demo
 from halfseen.cli.fit import fit
@@ -14,6 +13,7 @@ from halfseen.cli.impute import impute
 from halfseen.cli.plan import plan
 from halfseen.cli.reproduce import reproduce
 from halfseen.cli.simulate import simulate
+from halfseen.version import __version__
 
 EPILOG = (
     "Exit codes: 0, all is well; 1, there is an answer, but look at its status or at what was found; "

@@ -14,7 +14,6 @@ import numpy as np
 import scipy
 import typer
 
-from halfseen import __version__
 from halfseen.cli import options as o
 from halfseen.cli.running import (
     LOOK,
@@ -30,6 +29,7 @@ from halfseen.errors import InputError
 from halfseen.ledger import Claim, Curve, Entry, check_claim, choose
 from halfseen.ledger.figures import draw_curve
 from halfseen.ledger.page import figure_name, render_page, verdicts
+from halfseen.version import __version__
 
 Rows = Annotated[
     list[str] | None,

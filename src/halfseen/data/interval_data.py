@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from halfseen.data.table import check_finite, read_table
+from halfseen.data.table import OtherTable, check_finite, read_table
 from halfseen.errors import InputError
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness
 from halfseen.missingness.holes import SEEN, Holes, Scan, gather
@@ -30,7 +30,7 @@ SIDES = {"<": -1, "-1": -1, "-1.0": -1, ">": 1, "1": 1, "1.0": 1, "+1": 1} | dic
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class IntervalData:
+class IntervalData(OtherTable):
     """A table of intervals: each cell lies between its ``lower`` and its ``upper``.
 
     ==================  =========================
@@ -68,6 +68,11 @@ class IntervalData:
     array([[ 1., nan],
            [nan, nan]])
     """
+
+    _needed: ClassVar[str] = (
+        "a table of values is needed here; got IntervalData. Its attribute values has the seen values, "
+        "with NaN elsewhere, but the intervals are lost with it."
+    )
 
     lower: Floats
     upper: Floats

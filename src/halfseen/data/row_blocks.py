@@ -6,12 +6,12 @@ import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.data.table import read_table
+from halfseen.data.table import OtherTable, read_table
 
 Floats = NDArray[np.float64]
 
@@ -48,7 +48,7 @@ class Piece(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class RowBlocks:
+class RowBlocks(OtherTable):
     """A table in pieces of consecutive rows.
 
     Attributes
@@ -69,6 +69,10 @@ class RowBlocks:
     >>> table.names, table.shape, len(table)
     (('lead', 'zinc'), (2, 2), 1)
     """
+
+    _needed: ClassVar[str] = (
+        "a table in memory is needed here; got RowBlocks, a table in pieces. Pass some of its rows."
+    )
 
     names: tuple[str, ...]
     pieces: tuple[Any, ...]

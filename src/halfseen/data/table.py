@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,12 @@ class Table(NamedTuple):
     names: tuple[str, ...]
 
 
+class OtherTable:
+    """A table that is not one of values in memory; each kind says what to do where that is needed."""
+
+    _needed: ClassVar[str]
+
+
 def read_table(X: Any, given: Sequence[str] | None = None, fewest_rows: int = 2) -> Table:
     """Read ``X`` as a two-dimensional array of floats, with the names of its columns.
 
@@ -34,7 +40,8 @@ def read_table(X: Any, given: Sequence[str] | None = None, fewest_rows: int = 2)
     """
     if isinstance(X, Table):
         return X
-    _refuse_other_tables(X)
+    if isinstance(X, OtherTable):
+        raise InputError(X._needed)
     if isinstance(X, str | os.PathLike):
         reader = "read_parquet" if str(X).lower().endswith((".parquet", ".pq")) else "read_csv"
         raise InputError(
@@ -79,22 +86,6 @@ def check_finite(
             else f"values must lie within ±{largest:g}. Change the unit of the column."
         )
         raise InputError(f"the value is {value}; {what}", row, names[column])
-
-
-def _refuse_other_tables(X: Any) -> None:
-    # These are built on tables, so they cannot be imported above.
-    from halfseen.data.interval_data import IntervalData
-    from halfseen.data.row_blocks import RowBlocks
-
-    if isinstance(X, RowBlocks):
-        raise InputError(
-            "a table in memory is needed here; got RowBlocks, a table in pieces. Pass some of its rows."
-        )
-    if isinstance(X, IntervalData):
-        raise InputError(
-            "a table of values is needed here; got IntervalData. Its attribute values has the seen "
-            "values, with NaN elsewhere, but the intervals are lost with it."
-        )
 
 
 def _array_of(X: Any) -> tuple[NDArray[Any], tuple[str, ...] | None]:

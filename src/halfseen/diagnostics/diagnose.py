@@ -25,7 +25,7 @@ from halfseen.parallel import single_blas_thread
 from halfseen.seeds import RandomState, seed_of
 from halfseen.solvers.loop import progress_bar
 from halfseen.solvers.prepare import FEW_JOINT_ROWS
-from halfseen.solvers.result import Fit
+from halfseen.solvers.result import Estimate
 
 # Fewer simulations than this could not tell a p-value of 0.05 from one of 0.01.
 FEWEST_SIMULATIONS = 19
@@ -35,7 +35,7 @@ def diagnose(
     X: Any,
     missingness: Missingness | None = None,
     *,
-    fit: Fit | None = None,
+    fit: Estimate | None = None,
     covariance: ArrayLike | None = None,
     mean: ArrayLike | None = None,
     beta: float | None = None,
@@ -57,7 +57,7 @@ def diagnose(
         NaN where a value is hidden. A fit brings its table, rule and transforms.
     missingness : Missingness, optional
         What hides a value; None: nothing does, or the table says it itself.
-    fit : Fit, optional
+    fit : Estimate, optional
         What was learned from the table, for checks of all columns together.
     covariance : array-like of shape (d, d), optional
         Σ, for the constants that depend on it; that of the fit by default.
@@ -179,7 +179,7 @@ def diagnose(
     )
 
 
-def _ground(reading: Reading, fit: Fit | None, given: Any, seed: int) -> Ground | str:
+def _ground(reading: Reading, fit: Estimate | None, given: Any, seed: int) -> Ground | str:
     if fit is None:
         return "no fit was given: pass fit=, or the fit itself"
     if reading.broken is not None or reading.contradictions:

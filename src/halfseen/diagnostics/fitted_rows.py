@@ -41,7 +41,7 @@ from halfseen.solvers.full_information.expectation import (
 from halfseen.solvers.full_information.m_step import pack_slopes, unpack
 from halfseen.solvers.full_information.problem import Problem, standardise
 from halfseen.solvers.inference.imputation import moved, read_source
-from halfseen.solvers.result import Fit, Status
+from halfseen.solvers.result import Estimate, Status
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -292,7 +292,7 @@ def complete_scores(Z: Floats, P: Floats) -> Floats:
     return np.hstack([W, of_covariance])
 
 
-def stand_on(fit: Fit, given: Any, seed: int) -> Ground | str:
+def stand_on(fit: Estimate, given: Any, seed: int) -> Ground | str:
     """Return the rows at fitted parameters, beside simulated ones; a sentence where that cannot be.
 
     Parameters
@@ -335,7 +335,7 @@ def stand_on(fit: Fit, given: Any, seed: int) -> Ground | str:
     )
 
 
-def _why_not(fit: Fit, given: Any) -> str:
+def _why_not(fit: Estimate, given: Any) -> str:
     if fit.status.severity >= Status.WEAKLY_IDENTIFIED.severity:
         return HARDLY_DETERMINED
     if fit.method != "full" or fit.uncertainty is None or fit.uncertainty.parameters is None:

@@ -25,7 +25,7 @@ from halfseen.missingness.combined import Combined
 from halfseen.missingness.sets import Probability, everything
 from halfseen.missingness.truncation import Truncation
 from halfseen.solvers.full_information.problem import Problem, read_mask, read_problem
-from halfseen.solvers.result import Fit
+from halfseen.solvers.result import Estimate
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -343,12 +343,12 @@ def unpack(
     missingness: Any,
     at_random: Any,
     transforms: Any,
-    fit: Fit | None,
+    fit: Estimate | None,
     names: Sequence[str] | None = None,
-) -> tuple[Any, Any, Any, Any, Fit | None, bool]:
+) -> tuple[Any, Any, Any, Any, Estimate | None, bool]:
     """Take table, rule and transforms from a fit, where it stands for them; say last whether it does."""
-    if not isinstance(X, Fit):
-        if fit is not None and not isinstance(fit, Fit):
+    if not isinstance(X, Estimate):
+        if fit is not None and not isinstance(fit, Estimate):
             raise InputError(f"fit must be what halfseen.fit returned; got {fit!r}.")
         if fit is not None:
             transforms = fit.transforms if transforms is None else transforms
@@ -376,7 +376,7 @@ def unpack(
     )
 
 
-def _named(X: Any, fit: Fit) -> Any:
+def _named(X: Any, fit: Estimate) -> Any:
     """Read a table without names as one with those of the fit."""
     if isinstance(X, IntervalData) or frame_kind(X) is not None:
         return X

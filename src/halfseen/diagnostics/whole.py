@@ -35,7 +35,7 @@ from halfseen.parallel import map_in_order, single_blas_thread
 from halfseen.seeds import Purpose, keyed_generator
 from halfseen.solvers.full_information.expectation import Parameters
 from halfseen.solvers.inference.imputation import draw_table, read_source
-from halfseen.solvers.result import Fit, Status
+from halfseen.solvers.result import Estimate, Status
 
 Floats = NDArray[np.float64]
 
@@ -45,7 +45,7 @@ COMPLETED_TABLES = 5
 BY_ROW, COMPLETING = 3, 5
 
 
-def complete(fit: Fit, given: Any, seed: int) -> list[Floats]:
+def complete(fit: Estimate, given: Any, seed: int) -> list[Floats]:
     """Draw completed tables at the fitted parameters, in standardised units of the model.
 
     Parameters
@@ -125,7 +125,7 @@ def simulate_rows(
 def judge_normality(
     reading: Reading,
     transforms: tuple[Transform, ...] | None,
-    fit: Fit | None,
+    fit: Estimate | None,
     given: Any,
     ground: Ground | str,
     simulations: int,
@@ -152,7 +152,7 @@ def judge_normality(
     return Normality(columns, overall).both_counted()
 
 
-def _completed(reading: Reading, fit: Fit, given: Any, seed: int) -> list[Floats] | str:
+def _completed(reading: Reading, fit: Estimate, given: Any, seed: int) -> list[Floats] | str:
     """Complete a table at the fitted parameters; a sentence where that cannot be."""
     if reading.broken is not None:
         return "the table contradicts the rule"

@@ -37,7 +37,7 @@ from halfseen.samplers import Gibbs, Sampler
 from halfseen.simulate import simulate
 from halfseen.solvers.domain import mean_reach
 from halfseen.solvers.missing_descent import missing_descent
-from halfseen.solvers.result import Fit
+from halfseen.solvers.result import Estimate
 
 Floats = NDArray[np.float64]
 
@@ -56,7 +56,7 @@ def learn(
     sampler: Sampler | None = None,
     radius: float | None = None,
     beta: float | None = None,
-) -> Fit:
+) -> Estimate:
     """Simulate rows and run Algorithm 3 on them, with its own λ; Gibbs draws unless told."""
     truth, rule = problem
     return missing_descent(

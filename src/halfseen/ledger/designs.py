@@ -18,9 +18,9 @@ from scipy.special import ndtri
 from halfseen.gaussian import Gaussian
 from halfseen.ledger.registry import root_mean_square
 from halfseen.missingness.linear_threshold import LinearThreshold
+from halfseen.results import Fit
 from halfseen.samplers import Region
 from halfseen.samplers.rejection import draw_by_rejection
-from halfseen.solvers.result import Fit
 
 Floats = NDArray[np.float64]
 

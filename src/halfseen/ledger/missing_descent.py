@@ -23,7 +23,7 @@ from halfseen.metrics import mahalanobis_error
 from halfseen.planning import parameters_for_missing_descent
 from halfseen.samplers import ProjectedLangevin
 from halfseen.solvers.project_to_domain import project_to_domain
-from halfseen.solvers.result import Fit
+from halfseen.solvers.result import Estimate
 
 Floats = NDArray[np.float64]
 
@@ -72,7 +72,7 @@ MOMENTS = (1, 3, 10, 30, 100, 300, 1_000)
 
 
 @cache
-def descent(projected: bool, n: int) -> tuple[Fit, Floats]:
+def descent(projected: bool, n: int) -> tuple[Estimate, Floats]:
     """Ten columns, with the default domain or practically none, and each iterate's distance."""
     problem = autoregressive(10, 3)
     fit = learn(problem, n, 0, radius=None if projected else 1e6)
@@ -80,7 +80,7 @@ def descent(projected: bool, n: int) -> tuple[Fit, Floats]:
     return fit, np.asarray(np.linalg.norm(np.linalg.solve(problem[0].cholesky, gaps.T), axis=0))
 
 
-def late_gradients(fit: Fit) -> Floats:
+def late_gradients(fit: Estimate) -> Floats:
     """Squared lengths of gradients in the second half, if steps are 1/(λi): those of moves times λi."""
     iterates = np.asarray(fit.history["iterates"])
     i = np.arange(2, len(iterates) + 1)

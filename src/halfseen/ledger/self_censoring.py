@@ -35,9 +35,9 @@ from halfseen.ledger.registry import (
 )
 from halfseen.metrics import mahalanobis_error, relative_frobenius_error, total_variation
 from halfseen.missingness import Probability, SelfCensoring, at_least
+from halfseen.results import Fit
 from halfseen.simulate import simulate
 from halfseen.solvers import truncation, truncation_psgd
-from halfseen.solvers.result import Fit
 
 Floats = NDArray[np.float64]
 Solver = Callable[[Floats, SelfCensoring], Fit]

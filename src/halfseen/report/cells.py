@@ -15,7 +15,7 @@ from halfseen.missingness.truncation import Truncation
 from halfseen.solvers.inference.imputation import read_source, seen_values
 
 if TYPE_CHECKING:
-    from halfseen.solvers.result import Fit
+    from halfseen.results import Fit
 
 Floats = NDArray[np.float64]
 Kinds = NDArray[np.int8]

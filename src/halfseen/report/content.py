@@ -25,8 +25,8 @@ from halfseen.solvers.full_information.ascent import NEAR_THE_TOP
 from halfseen.solvers.summary import REGULARISED, monte_carlo_share, shorten, steps_taken
 
 if TYPE_CHECKING:
+    from halfseen.results import Fit
     from halfseen.solvers.inference.intervals import Intervals
-    from halfseen.solvers.result import Fit
 
 Floats = NDArray[np.float64]
 

@@ -19,7 +19,7 @@ from halfseen.report.content import MOST_COLUMNS, report_content
 from halfseen.report.tables import remark
 
 if TYPE_CHECKING:
-    from halfseen.solvers.result import Fit
+    from halfseen.results import Fit
 
 SLOT = re.compile(r"<!-- slot (\w+) -->")
 # Bytes that a page may have, and columns that it shows: fewer, while it is too large.

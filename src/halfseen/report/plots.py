@@ -19,8 +19,8 @@ from halfseen.solvers.summary import shorten
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from halfseen.results import Fit
     from halfseen.solvers.inference.sensitivity import Sensitivity
-    from halfseen.solvers.result import Fit
 
 # The colours of the page in daylight.
 INK, QUIET, RULE, WASH = "#1c2126", "#565e68", "#d5d9de", "#f5f6f8"

@@ -13,7 +13,8 @@ from halfseen.missingness.truncation import Truncation
 from halfseen.solvers.summary import shorten
 
 if TYPE_CHECKING:
-    from halfseen.solvers.result import Fit, Source
+    from halfseen.results import Fit
+    from halfseen.solvers.result import Source
 
 LONGEST_RULE = 500
 # Where an object lies in memory says nothing, and differs from run to run.

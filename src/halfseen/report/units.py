@@ -10,8 +10,8 @@ from halfseen.report.cells import Cells
 from halfseen.report.columns import number
 
 if TYPE_CHECKING:
+    from halfseen.results import Fit
     from halfseen.solvers.inference.original_scale import OriginalScale
-    from halfseen.solvers.result import Fit
 
 # The quantile that is shown beside the mean.
 HIGH = 0.95

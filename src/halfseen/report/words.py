@@ -13,9 +13,10 @@ from halfseen.data.interval_data import IntervalData
 from halfseen.report.rule_words import given_rule, rule_of
 from halfseen.solvers.result import Status, name_some
 from halfseen.solvers.summary import degrees_in_words, powers_in_words, shorten
+from halfseen.version import __version__
 
 if TYPE_CHECKING:
-    from halfseen.solvers.result import Fit
+    from halfseen.results import Fit
 
 BELIEFS = {
     "full": (
@@ -277,8 +278,6 @@ def versions() -> dict[str, str]:
     """Return the versions that the numbers came from."""
     import numba
     import scipy
-
-    from halfseen import __version__
 
     return {
         "halfseen": __version__,

@@ -1,8 +1,13 @@
-"""One file per algorithm, and one door to them all."""
+"""One file per algorithm, and one door to them all.
+
+Algorithms give estimates; who comes through this door gets fits, of which more can be asked.
+"""
 
 from halfseen.data.learned_power import LearnedPower
-from halfseen.solvers.fit import METHODS, fit
-from halfseen.solvers.full_information import full
+from halfseen.results import Fit, returning_fits
+from halfseen.solvers.fit import METHODS
+from halfseen.solvers.fit import fit as _fit
+from halfseen.solvers.full_information.full import full as _full
 from halfseen.solvers.inference.bootstrap import Bootstrap
 from halfseen.solvers.inference.confidence import Profile
 from halfseen.solvers.inference.intervals import Intervals
@@ -12,14 +17,22 @@ from halfseen.solvers.inference.sensitivity import Sensitivity
 from halfseen.solvers.inference.uncertainty import StandardErrors
 from halfseen.solvers.initialize import initialize
 from halfseen.solvers.loss import Loss
-from halfseen.solvers.missing_descent import missing_descent
-from halfseen.solvers.pairwise import pairwise
+from halfseen.solvers.missing_descent import missing_descent as _missing_descent
+from halfseen.solvers.pairwise import pairwise as _pairwise
 from halfseen.solvers.project_to_domain import project_to_domain
-from halfseen.solvers.result import Fit, Note, Status, Tails
+from halfseen.solvers.result import Note, Status, Tails
 from halfseen.solvers.sample_gradient import sample_gradient
-from halfseen.solvers.truncated_sgd import truncated_sgd
-from halfseen.solvers.truncation import truncation
-from halfseen.solvers.truncation_psgd import truncation_psgd
+from halfseen.solvers.truncated_sgd import truncated_sgd as _truncated_sgd
+from halfseen.solvers.truncation import truncation as _truncation
+from halfseen.solvers.truncation_psgd import truncation_psgd as _truncation_psgd
+
+fit = returning_fits(_fit, __name__)
+full = returning_fits(_full, __name__)
+missing_descent = returning_fits(_missing_descent, __name__)
+pairwise = returning_fits(_pairwise, __name__)
+truncated_sgd = returning_fits(_truncated_sgd, __name__)
+truncation = returning_fits(_truncation, __name__)
+truncation_psgd = returning_fits(_truncation_psgd, __name__)
 
 __all__ = [
     "METHODS",

@@ -42,25 +42,25 @@ from halfseen.solvers.loss import Loss, read_loss
 from halfseen.solvers.missing_descent import missing_descent
 from halfseen.solvers.pairwise import pairwise
 from halfseen.solvers.prepare import warn
-from halfseen.solvers.result import Fit, Source, Status, name_some
+from halfseen.solvers.result import Estimate, Source, Status, name_some
 from halfseen.solvers.scales import power_notes, to_model_scale
 from halfseen.solvers.truncated_sgd import truncated_sgd
 from halfseen.solvers.truncation import truncation
 from halfseen.solvers.truncation_psgd import truncation_psgd
 
 # Which solvers each kind of rule allows, the highest rung first: "auto" takes that one.
-_COLUMNWISE: dict[str, Callable[..., Fit]] = {
+_COLUMNWISE: dict[str, Callable[..., Estimate]] = {
     "full": full,
     "pairwise": pairwise,
     "truncation": truncation,
     "truncation_psgd": truncation_psgd,
 }
-_WHOLE_ROWS: dict[str, Callable[..., Fit]] = {"truncated_sgd": truncated_sgd}
-_THRESHOLDS: dict[str, Callable[..., Fit]] = {"full": full, "missing_descent": missing_descent}
-_ANY: dict[str, Callable[..., Fit]] = {"full": full}
+_WHOLE_ROWS: dict[str, Callable[..., Estimate]] = {"truncated_sgd": truncated_sgd}
+_THRESHOLDS: dict[str, Callable[..., Estimate]] = {"full": full, "missing_descent": missing_descent}
+_ANY: dict[str, Callable[..., Estimate]] = {"full": full}
 # Methods that learn nothing from a cell's being hidden.
 _CHECKPOINTS = ("checkpoint", "every", "resume")
-_UNBELIEVING: tuple[Callable[..., Fit], ...] = (truncation, truncation_psgd)
+_UNBELIEVING: tuple[Callable[..., Estimate], ...] = (truncation, truncation_psgd)
 METHODS = tuple(dict.fromkeys(("auto", *_COLUMNWISE, *_WHOLE_ROWS, *_THRESHOLDS)))
 
 
@@ -79,7 +79,7 @@ def fit(
     memory: str | float | None = None,
     scratch: str | os.PathLike[str] | None = None,
     **options: Any,
-) -> Fit:
+) -> Estimate:
     """Learn the Gaussian behind a table with hidden values.
 
     Parameters
@@ -203,7 +203,7 @@ def _call(
     return given
 
 
-def _with_warning(result: Fit) -> Fit:
+def _with_warning(result: Estimate) -> Estimate:
     """Warn whoever called ``fit`` if the answer needs a look."""
     if result.status.severity >= Status.TOO_FEW_JOINT_ROWS.severity:
         details = " ".join(note.text for note in result.notes if note.status is result.status)
@@ -220,7 +220,7 @@ def _fit_pieces(
     transforms: Any,
     options: dict[str, Any],
     shared: dict[str, Any],
-) -> Fit:
+) -> Estimate:
     """Fit a table in pieces, where the engine has them."""
     check_names(blocks.names)
     rule = None if missingness is None else missingness.for_columns(blocks.names)
@@ -293,7 +293,7 @@ def _check_rule(missingness: Any) -> None:
 
 
 def _options_of(
-    solver: Callable[..., Fit], options: dict[str, Any], shared: dict[str, Any]
+    solver: Callable[..., Estimate], options: dict[str, Any], shared: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the arguments of a solver; raise for an option that it does not take."""
     allowed = inspect.signature(solver).parameters
@@ -325,7 +325,7 @@ def _check_moments(rule: Missingness | None, transforms: Any) -> None:
     raise InputError(f"{needy} the rows themselves, but moments were passed. Pass the table.")
 
 
-def _warn_of_blanks(data: IntervalData, rule: Missingness, solver: Callable[..., Fit]) -> None:
+def _warn_of_blanks(data: IntervalData, rule: Missingness, solver: Callable[..., Estimate]) -> None:
     """Warn of blank cells that are taken to be hidden by the rule: they may be simply missing."""
     marked = (~data.seen & ~data.blank).any(axis=0)
     blank = data.blank & ~marked
@@ -381,12 +381,12 @@ def _read(
 
 
 def _fit_table(
-    solver: Callable[..., Fit],
+    solver: Callable[..., Estimate],
     table: Table | IntervalData,
     rule: Missingness | None,
     transforms: Any,
     options: dict[str, Any],
-) -> Fit:
+) -> Estimate:
     """Fit the rows of a table, on the scale of the model."""
     scales = powers = None
     if transforms is None:
@@ -425,7 +425,7 @@ def _check_powers(
         )
 
 
-def _choose(method: str, missingness: Missingness | None, X: Any) -> Callable[..., Fit]:
+def _choose(method: str, missingness: Missingness | None, X: Any) -> Callable[..., Estimate]:
     if method not in METHODS:
         raise InputError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
     if isinstance(X, IntervalData):
@@ -464,7 +464,7 @@ def _choose(method: str, missingness: Missingness | None, X: Any) -> Callable[..
     return allowed[method]
 
 
-def _in_pieces(missingness: Missingness | None) -> dict[str, Callable[..., Fit]]:
+def _in_pieces(missingness: Missingness | None) -> dict[str, Callable[..., Estimate]]:
     """Methods for tables that are read in pieces."""
     if isinstance(missingness, Truncation):
         raise InputError(

@@ -24,7 +24,7 @@ from halfseen.solvers.domain import mean_reach
 from halfseen.solvers.initialize import block_size, initialize
 from halfseen.solvers.loop import iterate
 from halfseen.solvers.project_to_domain import project_to_domain
-from halfseen.solvers.result import Fit, Note, Status
+from halfseen.solvers.result import Estimate, Note, Status
 from halfseen.solvers.sample_gradient import check_sampler, gradient_of_row
 
 Floats = NDArray[np.float64]
@@ -194,7 +194,7 @@ def missing_descent(
     random_state: RandomState = None,
     progress: bool = False,
     n_jobs: int | None = None,
-) -> Fit:
+) -> Estimate:
     """Learn the mean of a Gaussian with known covariance under linear thresholds.
 
     Parameters
@@ -291,7 +291,7 @@ def missing_descent(
     share = (~np.isnan(values)).mean(axis=0)
     gaussian = Gaussian(scale * state.total / state.averaged, known.covariance)
     notes = _notes(solver, iterates)
-    return Fit(gaussian, "missing_descent", names, len(values), share, notes, history)
+    return Estimate(gaussian, "missing_descent", names, len(values), share, notes, history)
 
 
 def _order_of_rows(n: int, passes: int, seed: int) -> NDArray[np.intp]:

@@ -10,7 +10,7 @@ from halfseen.solvers.assemble import EIGENVALUE_FLOOR
 from halfseen.solvers.columns import censored_marginals, truncated_marginals
 from halfseen.solvers.correlations import Spread, solve_pairs
 from halfseen.solvers.prepare import prepare, warn
-from halfseen.solvers.result import Fit, name_some
+from halfseen.solvers.result import Estimate, name_some
 from halfseen.solvers.truncation import finish
 
 
@@ -21,7 +21,7 @@ def pairwise(
     eigenvalue_floor: float = EIGENVALUE_FLOOR,
     n_jobs: int | None = None,
     spread: Spread | None = None,
-) -> Fit:
+) -> Estimate:
     """Learn a Gaussian from the seen values and from which cells are hidden.
 
     Each column is a censored one-dimensional problem; each pair then has one correlation, from the

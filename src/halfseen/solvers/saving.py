@@ -29,7 +29,7 @@ from halfseen.solvers.fit import METHODS
 from halfseen.solvers.inference.uncertainty import StandardErrors
 from halfseen.solvers.loss import Loss
 from halfseen.solvers.missing_descent import Defaults
-from halfseen.solvers.result import Fit, MonteCarloErrors, Note, Source, Status, Tails
+from halfseen.solvers.result import Estimate, MonteCarloErrors, Note, Source, Status, Tails
 
 Floats = NDArray[np.float64]
 
@@ -58,7 +58,7 @@ class Absent:
         return "<not saved>"
 
 
-def save(fit: Fit, path: str | os.PathLike[str]) -> None:
+def save(fit: Estimate, path: str | os.PathLike[str]) -> None:
     """Write a fit to one file; see ``Fit.save``."""
     store = _Store()
     g = fit.gaussian
@@ -100,7 +100,7 @@ def save(fit: Fit, path: str | os.PathLike[str]) -> None:
         ) from error
 
 
-def load(path: str | os.PathLike[str]) -> Fit:
+def load(path: str | os.PathLike[str]) -> Estimate:
     """Read a fit that ``Fit.save`` wrote.
 
     What was learned comes back to the last bit, with the rule of the table where it can be written. The
@@ -143,7 +143,7 @@ def load(path: str | os.PathLike[str]) -> Fit:
             raise ArchiveError(f"{archive.path} is not a saved fit: {error}") from None
 
 
-def _read_fit(archive: Archive) -> Fit:
+def _read_fit(archive: Archive) -> Estimate:
     content = archive.content
     names = tuple(_strings(content.get("names"), "names"))
     check_names(names)
@@ -158,7 +158,7 @@ def _read_fit(archive: Archive) -> Fit:
     transforms = _read_transforms(content.get("transforms"), d)
     history = _mapping(content.get("history"), "history")
     source = content.get("source")
-    return Fit(
+    return Estimate(
         gaussian,
         _one_of(content.get("method"), METHODS[1:], "method"),
         names,

@@ -16,8 +16,9 @@ from halfseen.data.transforms import Identity, Log
 from halfseen.solvers.inference.intervals import NAMES, Limits, Methods
 
 if TYPE_CHECKING:
+    from halfseen.results import Fit
     from halfseen.solvers.inference.original_scale import OriginalScale
-    from halfseen.solvers.result import Fit, Tails
+    from halfseen.solvers.result import Tails
 
 Floats = NDArray[np.float64]
 

@@ -40,7 +40,7 @@ from halfseen.seeds import Purpose, RandomState, keyed_generator, seed_of
 from halfseen.solvers.domain import Domain, pack, unpack
 from halfseen.solvers.loop import iterate
 from halfseen.solvers.newton import minimise
-from halfseen.solvers.result import Fit, Note, Status
+from halfseen.solvers.result import Estimate, Note, Status
 from halfseen.solvers.set_mass import compare_with_alpha, mass_of_set
 from halfseen.solvers.sufficient import metric_of, statistics_of
 
@@ -200,7 +200,7 @@ def truncated_sgd(
     data_batch: int | None = None,
     random_state: RandomState = None,
     progress: bool = False,
-) -> Fit:
+) -> Estimate:
     """Learn a Gaussian from rows that were shown because they lie in a set.
 
     Parameters
@@ -270,7 +270,7 @@ def truncated_sgd(
     if not any(note.status is Status.ON_DOMAIN_EDGE for note in notes):
         compare_with_alpha(mass, error, alpha, stated, len(rows), len(values))
     share = np.full(values.shape[1], len(rows) / len(values))
-    return Fit(gaussian, "truncated_sgd", names, len(values), share, tuple(notes), history)
+    return Estimate(gaussian, "truncated_sgd", names, len(values), share, tuple(notes), history)
 
 
 def learn_truncated(

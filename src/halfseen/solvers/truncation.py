@@ -15,7 +15,7 @@ from halfseen.solvers.columns import Marginals, truncated_marginals
 from halfseen.solvers.correlations import Correlations, Spread, solve_pairs
 from halfseen.solvers.plane import solve_planes
 from halfseen.solvers.prepare import Prepared, joint_row_notes, pair_names, prepare
-from halfseen.solvers.result import Fit, Note, Status, name_some, projection_notes
+from halfseen.solvers.result import Estimate, Note, Status, name_some, projection_notes
 
 Form = Literal["correlation", "paper"]
 
@@ -28,7 +28,7 @@ def truncation(
     eigenvalue_floor: float = EIGENVALUE_FLOOR,
     n_jobs: int | None = None,
     spread: Spread | None = None,
-) -> Fit:
+) -> Estimate:
     """Learn a Gaussian from the seen values alone.
 
     Each column is a one-dimensional truncated problem and each pair a two-dimensional one, as in
@@ -85,7 +85,7 @@ def finish(
     method: str,
     floor: float,
     history: dict[str, Any],
-) -> Fit:
+) -> Estimate:
     """Assemble the pieces into a ``Fit``, with notes on whatever was out of the ordinary."""
     covariance, before, projected = assemble(marginals.deviation, pairs.rho, floor)
     notes = joint_row_notes(data.moments)
@@ -98,7 +98,7 @@ def finish(
     unsettled += pair_names(data.names, ~pairs.converged)
     if unsettled:
         notes.append(Note(Status.NOT_CONVERGED, f"Not settled: {name_some(unsettled)}."))
-    return Fit(
+    return Estimate(
         Gaussian(marginals.mean, covariance),
         method,
         data.names,

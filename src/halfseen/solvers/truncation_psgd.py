@@ -17,7 +17,7 @@ from halfseen.seeds import RandomState, seed_of
 from halfseen.solvers.assemble import EIGENVALUE_FLOOR, assemble
 from halfseen.solvers.loop import progress_bar
 from halfseen.solvers.prepare import Prepared, joint_row_notes, prepare
-from halfseen.solvers.result import Fit, Note, projection_notes
+from halfseen.solvers.result import Estimate, Note, projection_notes
 from halfseen.solvers.truncated_sgd import ACCURACY, REPEATS, Floats, learn_truncated
 
 
@@ -30,7 +30,7 @@ def truncation_psgd(
     eigenvalue_floor: float = EIGENVALUE_FLOOR,
     random_state: RandomState = None,
     progress: bool = False,
-) -> Fit:
+) -> Estimate:
     """Learn a Gaussian from seen values by the paper's Algorithm 1.
 
     A univariate truncated problem for each column gives μ̂_i and Σ̂_ii (lines 1 and 2), a bivariate one
@@ -97,7 +97,7 @@ def truncation_psgd(
         "disagreement": [history["disagreement"] for _, _, history in answers],
         "covariance_before_projection": before,
     }
-    return Fit(
+    return Estimate(
         Gaussian(mean, covariance),
         "truncation_psgd",
         data.names,

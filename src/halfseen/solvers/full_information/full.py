@@ -39,7 +39,7 @@ from halfseen.solvers.full_information.rows import HeldRows, KeptRows, Rows
 from halfseen.solvers.full_information.sparse import choose_penalty
 from halfseen.solvers.full_information.starts import margins, start_from
 from halfseen.solvers.full_information.tails import learn_tails, read_degrees
-from halfseen.solvers.result import Fit, Note, Source, Status
+from halfseen.solvers.result import Estimate, Note, Source, Status
 
 Floats = NDArray[np.float64]
 
@@ -74,7 +74,7 @@ def full(
     checkpoint: str | os.PathLike[str] | None = None,
     every: float = EVERY,
     resume: bool = False,
-) -> Fit:
+) -> Estimate:
     """Learn a Gaussian from every seen value and from where every hidden one can be.
 
     The likelihood of what is seen is climbed to its top. Cells that are missing at random are integrated

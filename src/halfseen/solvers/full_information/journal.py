@@ -33,6 +33,7 @@ from halfseen.solvers.full_information.expectation import Moments
 from halfseen.solvers.full_information.information import Information
 from halfseen.solvers.full_information.m_step import MStep
 from halfseen.solvers.full_information.rows import Rows
+from halfseen.version import __version__
 
 if TYPE_CHECKING:
     from halfseen.solvers.full_information.learn import Settings
@@ -82,8 +83,6 @@ def describe_run(
 
     ``options`` are a penalty and degrees of freedom, None where they are to be found.
     """
-    from halfseen import __version__
-
     structure = m_step.structure
     parts: list[Any] = [structure.name, *options, follow_start, m_step.mean, *start]
     parts += [getattr(structure, field.name) for field in fields(structure)]  # type: ignore[arg-type]

@@ -35,7 +35,7 @@ from halfseen.solvers.full_information.rows import Rows
 from halfseen.solvers.full_information.starts import mirrored_starts, other_starts
 from halfseen.solvers.inference.uncertainty import StandardErrors, correlation_errors
 from halfseen.solvers.loop import iterate
-from halfseen.solvers.result import Fit, MonteCarloErrors, Note, Source, Status, name_some
+from halfseen.solvers.result import Estimate, MonteCarloErrors, Note, Source, Status, name_some
 
 Floats = NDArray[np.float64]
 
@@ -175,7 +175,7 @@ def learn(
     notes: list[Note],
     source: Source | None = None,
     follow_start: bool = False,
-) -> Fit:
+) -> Estimate:
     """Climb to the top of the likelihood, and describe the answer.
 
     With ``follow_start`` no other starts are tried.
@@ -212,7 +212,7 @@ def learn(
         precision = precision / np.outer(about.scale, about.scale)
         history["penalty"] = structure.penalty
     notes += _notes(about, found, known, uncertainty, settings)
-    return Fit(
+    return Estimate(
         gaussian,
         "full",
         about.names,

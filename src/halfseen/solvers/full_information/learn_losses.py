@@ -30,7 +30,7 @@ from halfseen.solvers.full_information.problem import Problem
 from halfseen.solvers.full_information.rows import HeldRows
 from halfseen.solvers.inference.uncertainty import StandardErrors
 from halfseen.solvers.loss import Asked, Loss, cells_at_risk, read_loss, with_losses
-from halfseen.solvers.result import Fit, Note, Source, Status
+from halfseen.solvers.result import Estimate, Note, Source, Status
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
@@ -329,7 +329,7 @@ def learn_with_losses(
     source: Source | None = None,
     follow_start: bool = False,
     intervals: bool = True,
-) -> Fit:
+) -> Estimate:
     """Do as ``learn`` where values were lost, in shares that are known, or learned too.
 
     Without ``intervals`` a learned share has a standard error alone.
@@ -411,7 +411,9 @@ def _uncertain_shares(
     return V * np.outer(shrink, shrink), told
 
 
-def _describe(fit: Fit, profile: ShareProfile, top: Peak, errors: bool, intervals: bool) -> Fit:
+def _describe(
+    fit: Estimate, profile: ShareProfile, top: Peak, errors: bool, intervals: bool
+) -> Estimate:
     """Add the shares that were learned to a fit, and what is not known about them."""
     table = profile.table
     learned, count = table.asked.learned, top.epsilon.size

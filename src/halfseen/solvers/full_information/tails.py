@@ -24,7 +24,7 @@ from halfseen.solvers.full_information.learn import Climb, Settings, climb, firs
 from halfseen.solvers.full_information.m_step import MStep
 from halfseen.solvers.full_information.rows import Rows
 from halfseen.solvers.inference.uncertainty import StandardErrors
-from halfseen.solvers.result import Fit, Note, Source, Status, Tails
+from halfseen.solvers.result import Estimate, Note, Source, Status, Tails
 
 Floats = NDArray[np.float64]
 Place = tuple[Floats, Floats]
@@ -73,7 +73,7 @@ def learn_tails(
     degrees: float | None,
     source: Source | None = None,
     follow_start: bool = False,
-) -> Fit:
+) -> Estimate:
     """Learn location and scatter of a t distribution, and ν where ``degrees`` is None."""
     if degrees is not None:
         heavy = rows.with_degrees(degrees)
@@ -186,7 +186,7 @@ class _Search:
 
 
 def _uncertain(
-    rows: Rows, found: Fit, kappa: float, p_value: float
+    rows: Rows, found: Estimate, kappa: float, p_value: float
 ) -> tuple[Tails, StandardErrors | None]:
     """Say how well κ is known, and what that adds to the errors of all else.
 

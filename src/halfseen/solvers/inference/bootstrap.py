@@ -34,7 +34,7 @@ from halfseen.solvers.inference.intervals import Limits
 from halfseen.solvers.loss import cells_at_risk
 
 if TYPE_CHECKING:
-    from halfseen.solvers.result import Fit, Source
+    from halfseen.solvers.result import Estimate, Source
 
 Floats = NDArray[np.float64]
 
@@ -142,7 +142,7 @@ class Bootstrap:
 
 
 def bootstrap(
-    fit: Fit,
+    fit: Estimate,
     replicates: int = 200,
     kind: str = "rows",
     statistic: Callable[[Floats, Floats], ArrayLike] | None = None,
@@ -170,8 +170,8 @@ def bootstrap(
 
 
 def refits(
-    fit: Fit, count: int, kind: str, seed: int, standard_errors: bool = False
-) -> Iterator[Fit]:
+    fit: Estimate, count: int, kind: str, seed: int, standard_errors: bool = False
+) -> Iterator[Estimate]:
     """Yield fits of rows drawn anew, each started from the fit itself."""
     source = check_refits(fit)
     if kind not in KINDS:
@@ -223,8 +223,8 @@ def refits(
 
 
 def _learn(
-    rows: HeldRows, m_step: MStep, start: tuple[Floats, Floats], settings: Settings, fit: Fit
-) -> Fit:
+    rows: HeldRows, m_step: MStep, start: tuple[Floats, Floats], settings: Settings, fit: Estimate
+) -> Estimate:
     """Learn as a fit did, from where it ended."""
     if fit.tails is None:
         return learn(rows, m_step, start, settings, [], follow_start=True)
@@ -232,7 +232,7 @@ def _learn(
     return learn_tails(rows, m_step, start, settings, [], degrees, follow_start=True)
 
 
-def check_refits(fit: Fit) -> Source:
+def check_refits(fit: Estimate) -> Source:
     """Return where a fit came from; raise where it cannot be repeated."""
     source = fit.source
     held = source is not None and source.X is not None
@@ -252,7 +252,7 @@ def _problem(source: Source) -> Problem:
 
 
 def simulated_tables(
-    fit: Fit, count: int, seed: int
+    fit: Estimate, count: int, seed: int
 ) -> Iterator[tuple[int, Table, NDArray[np.bool_] | None]]:
     """Yield tables drawn from a fit and hidden by its rule, with a seed, and which cells are blank.
 

@@ -50,7 +50,7 @@ from halfseen.solvers.inference.uncertainty import (
 )
 
 if TYPE_CHECKING:
-    from halfseen.solvers.result import Fit
+    from halfseen.results import Fit
 
 Floats = NDArray[np.float64]
 Function = Callable[[Floats, Floats], ArrayLike]

@@ -40,7 +40,7 @@ from halfseen.solvers.result import name_some
 from halfseen.solvers.scales import apply
 
 if TYPE_CHECKING:
-    from halfseen.solvers.result import Fit
+    from halfseen.solvers.result import Estimate
 
 Floats = NDArray[np.float64]
 
@@ -52,7 +52,7 @@ LARGEST_MOVE = 4.0
 
 
 def read_source(
-    fit: Fit, X: Any, missingness: Any = None, missing_at_random: Any = None
+    fit: Estimate, X: Any, missingness: Any = None, missing_at_random: Any = None
 ) -> Problem:
     """Read the table that was fitted, or another one under the same rule, in the units of the fit."""
     source = fit.source
@@ -88,7 +88,7 @@ def _mask_or_none(given: Any) -> NDArray[np.bool_] | None:
     return None if given is None else np.asarray(given, dtype=bool)
 
 
-def _named_table(fit: Fit, X: Any) -> Table | IntervalData:
+def _named_table(fit: Estimate, X: Any) -> Table | IntervalData:
     """Read a table with the columns of the fit; one without names has those of the fit."""
     table = X if isinstance(X, IntervalData) else read_table(X, fewest_rows=1)
     d, width = len(fit.names), table.values.shape[1]
@@ -114,14 +114,14 @@ def _named_table(fit: Fit, X: Any) -> Table | IntervalData:
     return table
 
 
-def original_table(fit: Fit) -> Any:
+def original_table(fit: Estimate) -> Any:
     """Return the table that was fitted, as it was given."""
     source = fit.source
     assert source is not None
     return source.X if source.original is None else source.original
 
 
-def seen_values(fit: Fit, X: Any) -> Floats:
+def seen_values(fit: Estimate, X: Any) -> Floats:
     """Return the table as it was given: seen cells are not changed by a bit.
 
     What stands in hidden cells is not to be used.
@@ -137,7 +137,7 @@ def seen_values(fit: Fit, X: Any) -> Floats:
 
 
 def impute(
-    fit: Fit, X: Any = None, missingness: Any = None, missing_at_random: Any = None
+    fit: Estimate, X: Any = None, missingness: Any = None, missing_at_random: Any = None
 ) -> Floats:
     """Return the table with each hidden cell at its conditional mean; see ``Fit.impute``."""
     problem = read_source(fit, X, missingness, missing_at_random)
@@ -163,12 +163,12 @@ def impute(
     return _like(fit, X, filled)
 
 
-def _at(problem: Problem, fit: Fit, g: Gaussian) -> Parameters:
+def _at(problem: Problem, fit: Estimate, g: Gaussian) -> Parameters:
     """Return parameters as the kernels want them, with the tails of a fit."""
     return Parameters.of(*problem.from_units(g.mean, g.covariance), fit.degrees)
 
 
-def _check_finite(filled: Floats, fit: Fit) -> None:
+def _check_finite(filled: Floats, fit: Estimate) -> None:
     wrong = np.argwhere(~np.isfinite(filled))
     if wrong.size:
         row, column = (int(k) for k in wrong[0])
@@ -181,7 +181,7 @@ def _check_finite(filled: Floats, fit: Fit) -> None:
         )
 
 
-def _like(fit: Fit, X: Any, filled: Floats) -> Any:
+def _like(fit: Estimate, X: Any, filled: Floats) -> Any:
     """Give the filled table back in the shape that the table came in."""
     given = original_table(fit) if X is None else X
     if isinstance(given, IntervalData):
@@ -240,7 +240,7 @@ def _to_units(problem: Problem, Y: Floats) -> Floats:
 
 
 def draw_imputations(
-    fit: Fit,
+    fit: Estimate,
     X: Any = None,
     m: int = 20,
     random_state: RandomState = None,
@@ -265,7 +265,7 @@ def draw_imputations(
     return out
 
 
-def parameter_draws(fit: Fit, m: int, seed: int) -> list[Gaussian]:
+def parameter_draws(fit: Estimate, m: int, seed: int) -> list[Gaussian]:
     """Draw parameters as uncertain as the fit is.
 
     From the normal approximation where the covariance of all parameters is known; else by refitting rows
@@ -300,7 +300,7 @@ def moved(g: Gaussian, move: Floats) -> Gaussian:
     return Gaussian(g.mean + move[:d], root @ root.T)
 
 
-def simulate_like(fit: Fit, n: int, missingness: Any, random_state: RandomState) -> Any:
+def simulate_like(fit: Estimate, n: int, missingness: Any, random_state: RandomState) -> Any:
     """Draw a table in original units; see ``Fit.simulate``."""
     source = fit.source
     rule = missingness

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from halfseen.data.transforms import log_derivatives
 from halfseen.missingness.holes import Holes
 from halfseen.parallel import map_in_order, single_blas_thread
 from halfseen.seeds import Purpose
@@ -20,6 +22,10 @@ from halfseen.solvers.full_information.expectation import (
     expect,
     lay_out,
 )
+from halfseen.solvers.inference.imputation import read_source, seen_values
+
+if TYPE_CHECKING:
+    from halfseen.solvers.result import Estimate
 
 Floats = NDArray[np.float64]
 # Mean, covariance and degrees of freedom.
@@ -45,6 +51,36 @@ class LogLikelihood:
 
     def __float__(self) -> float:
         return self.value
+
+    @classmethod
+    def of(cls, fit: Estimate) -> LogLikelihood:
+        """Return the log-likelihood of the table of a fit."""
+        values, variance = seen_log_likelihoods(fit)
+        return cls(float(values.sum()), float(np.sqrt(variance.sum())))
+
+
+def seen_log_likelihoods(
+    fit: Estimate, X: Any = None, missingness: Any = None, missing_at_random: Any = None
+) -> tuple[Floats, Floats]:
+    """Log-likelihood of what is seen of each row, in original units, and the variance of its estimate.
+
+    Parameters
+    ----------
+    X, missingness, missing_at_random
+        As in ``Fit.impute``.
+    """
+    problem = read_source(fit, X, missingness, missing_at_random)
+    place = problem.from_units(fit.gaussian.mean, fit.gaussian.covariance)
+    values, variance = row_log_likelihoods(problem.Y, problem.holes, *place, degrees=fit.degrees)
+    if problem.kept is not None:
+        values = values + problem.kept
+    # Densities of seen values are per unit of the table, not per standard deviation, nor per unit of a
+    # transformed scale.
+    values = values - ~problem.hidden @ np.log(problem.scale)
+    if fit.transforms is not None:
+        seen = np.where(problem.hidden, np.nan, seen_values(fit, X))
+        values = values + log_derivatives(seen, fit.transforms, fit.names)
+    return values, variance
 
 
 def row_log_likelihoods(

@@ -27,7 +27,7 @@ from halfseen.solvers.inference.intervals import Limits
 from halfseen.solvers.inference.power_intervals import OfPower, widened
 
 if TYPE_CHECKING:
-    from halfseen.solvers.result import Fit
+    from halfseen.results import Fit
 
 Floats = NDArray[np.float64]
 

@@ -36,7 +36,7 @@ from halfseen.solvers.inference.imputation import read_source
 from halfseen.solvers.inference.targets import FisherOf, Target
 
 if TYPE_CHECKING:
-    from halfseen.solvers.result import Fit
+    from halfseen.results import Fit
 
 Floats = NDArray[np.float64]
 

@@ -18,11 +18,11 @@ from halfseen.solvers.full_information.full import full
 from halfseen.solvers.full_information.problem import Problem
 from halfseen.solvers.inference.bootstrap import FEWEST_USABLE, simulated_tables
 from halfseen.solvers.inference.imputation import read_source
-from halfseen.solvers.inference.likelihood import row_log_ratios
+from halfseen.solvers.inference.likelihood import LogLikelihood, row_log_ratios
 from halfseen.solvers.loss import Loss, losing
 
 if TYPE_CHECKING:
-    from halfseen.solvers.result import Fit
+    from halfseen.results import Fit
 
 # Fits that stop at a Monte-Carlo error may fall short of the top of their likelihood by so much, twice.
 SLACK = 2.0
@@ -180,9 +180,9 @@ def _simulated_statistics(small: Fit, large: Fit, count: int, seed: int) -> NDAr
         }  # fmt: skip
         try:
             values = [
-                full(
-                    X, small.source.missingness, loss=source.loss, **shared, **source.options
-                ).log_likelihood.value
+                LogLikelihood.of(
+                    full(X, small.source.missingness, loss=source.loss, **shared, **source.options)
+                ).value
                 for source in (large.source, small.source)
             ]
         except NotIdentifiedError:

@@ -35,7 +35,7 @@ from halfseen.solvers.inference.uncertainty import StandardErrors
 from halfseen.solvers.result import name_some
 
 if TYPE_CHECKING:
-    from halfseen.solvers.result import Fit
+    from halfseen.results import Fit
 
 Floats = NDArray[np.float64]
 

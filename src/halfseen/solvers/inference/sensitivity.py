@@ -26,7 +26,7 @@ from halfseen.solvers.inference.uncertainty import StandardErrors
 from halfseen.solvers.loss import cells_at_risk, ruled_columns, with_losses
 
 if TYPE_CHECKING:
-    from halfseen.solvers.result import Fit
+    from halfseen.results import Fit
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
