@@ -167,7 +167,7 @@ QUESTIONS = (
     ),
     (
         "Were rows dropped whole,\nso that nobody counted them?",
-        'Truncation: "truncated_sgd"',
+        'RowTruncation: "truncated_sgd"',
         "only whole rows are left; alpha= says how\nmuch of the distribution, at least",
     ),
     (

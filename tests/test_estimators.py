@@ -77,7 +77,7 @@ def test_partial_fit_refuses_what_it_cannot_stream():
     for model, sentence in (
         (hs.CensoredGaussian(method="truncation_psgd"), "partial_fit works with"),
         (hs.CensoredGaussian(hs.DetectionLimits(np.zeros((3, 1)))), "same rule in every row"),
-        (hs.CensoredGaussian(hs.Truncation(lambda Y: Y[:, 0] > 0)), "same rule in every row"),
+        (hs.CensoredGaussian(hs.RowTruncation(lambda Y: Y[:, 0] > 0)), "same rule in every row"),
     ):
         with pytest.raises(hs.InputError, match=sentence):
             model.partial_fit(X)

@@ -58,7 +58,7 @@ FOR_THE_LIBRARY = {
     "StandardErrors.from_parameters",
     "StandardErrors.labelled",
     "StandardErrors.vector",
-    "Truncation.contains",
+    "RowTruncation.contains",
 }
 
 

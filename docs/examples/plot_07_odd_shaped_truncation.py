@@ -30,7 +30,7 @@ def in_footprint(positions):
     return in_field & (np.hypot(*(positions - STAR).T) > BLIND)
 
 
-footprint = hs.Truncation(in_footprint, width=2)
+footprint = hs.RowTruncation(in_footprint, width=2)
 # sphinx_gallery_start_ignore
 truth = hs.Gaussian([1.5, -0.5], [[16.0, 4.5], [4.5, 9.0]])
 sky = hs.simulate(truth, footprint, 4000, random_state=3)
@@ -57,7 +57,7 @@ print(len(stars), "stars are in the list")
 # The analysis
 # ------------
 # A footprint is a function that says, for each row, whether it would be in the list;
-# any shape will do. :class:`halfseen.Truncation` needs nothing else, and the method
+# any shape will do. :class:`halfseen.RowTruncation` needs nothing else, and the method
 # ``truncated_sgd`` asks it about positions that it draws itself. ``alpha`` is the least
 # share of the cluster that one is prepared to believe lies inside: it bounds the search.
 

@@ -203,7 +203,7 @@ class TestFromTable:
         self._refused("row 0, column x1: the value is hidden by chance", self.X, chance)
         self._refused("must be a rule", self.X, 3)
         whole = np.full((2, 2), np.nan)
-        self._refused("cannot be described", whole, hs.Truncation(lambda r: r[:, 0] > 0))
+        self._refused("cannot be described", whole, hs.RowTruncation(lambda r: r[:, 0] > 0))
 
     def test_contradictions_and_infinities(self):
         with pytest.raises(hs.ContradictionError, match="row 0, column x0: the value 1 is seen"):

@@ -153,7 +153,7 @@ def test_rules_say_the_same_on_both_scales(rng):
         hs.DetectionLimits(lower=rng.uniform(0.1, 1.0, size=(500, 3))),
         hs.SelfCensoring([hs.between(0.5, 1.0) | hs.at_least(2.0), odd, hs.at_least(-1.0)]),
         hs.Combined([([0], hs.DetectionLimits(lower=0.5)), ([1, 2], hs.SelfCensoring(odd))]),
-        hs.Truncation(lambda rows: rows.sum(axis=1) < 4.0),
+        hs.RowTruncation(lambda rows: rows.sum(axis=1) < 4.0),
     ]
     for rule in rules:
         moved = transform_rule(rule, transforms, names)

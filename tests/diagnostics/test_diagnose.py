@@ -250,7 +250,7 @@ def test_a_scale_that_values_do_not_allow_is_a_problem(table):
     "rule",
     [
         hs.SelfCensoring(hs.Probability(lambda x: np.full_like(x, 0.5))),
-        hs.Truncation(lambda Y: Y[:, 0] < 99.0),
+        hs.RowTruncation(lambda Y: Y[:, 0] < 99.0),
         hs.LinearThreshold([[0, 0], [1, 0]], [0, 99.0]),
         hs.SelfCensoring(hs.Predicate(lambda x: x > -99.0)),
         None,

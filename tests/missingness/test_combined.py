@@ -172,7 +172,10 @@ LIMITS = hs.DetectionLimits(lower=0.0)
         (lambda: hs.Combined([("ab", LIMITS)]), "part 0 must be a list of columns"),
         (lambda: hs.Combined([([0], LIMITS), ([1, 0], LIMITS)]), "column 0 stands in part 0 and"),
         (lambda: hs.Combined([([0], LIMITS), (["a"], LIMITS)]), "all by position or all by name"),
-        (lambda: hs.Combined([([0], hs.Truncation(lambda r: r[:, 0] > 0))]), "rows whole or not"),
+        (
+            lambda: hs.Combined([([0], hs.RowTruncation(lambda r: r[:, 0] > 0))]),
+            "rows whole or not",
+        ),
         (lambda: hs.Combined([(["a"], LIMITS)]).check_width(3), "by name .*for_columns"),
         (lambda: hs.Combined([([5], LIMITS)]).check_width(3), "column 5, but the data have 3"),
         (

@@ -172,7 +172,7 @@ def test_a_whole_table_has_a_set_that_no_cell_lies_in(name, rng):
 
 
 def test_truncation_has_no_holes():
-    rule = hs.Truncation(lambda rows: rows[:, 0] > 0)
+    rule = hs.RowTruncation(lambda rows: rows[:, 0] > 0)
     assert (rule.holes(np.ones((3, D)), SCAN).index == SEEN).all()
 
 

@@ -34,7 +34,7 @@ def test_row_limits_are_grouped_by_distinct_values():
 
 
 def test_truncation_shows_whole_rows():
-    rule = hs.Truncation(lambda rows: rows.sum(axis=1) > 0)
+    rule = hs.RowTruncation(lambda rows: rows.sum(axis=1) > 0)
     np.testing.assert_array_equal(rule.seen(Y), np.repeat(Y.sum(axis=1) > 0, 3).reshape(3, 3))
 
 
@@ -92,7 +92,7 @@ def test_contradictions_with_limits_by_row():
 
 
 def test_truncation_refuses_half_seen_rows_and_rows_outside():
-    rule = hs.Truncation(lambda rows: rows[:, 0] > 0)
+    rule = hs.RowTruncation(lambda rows: rows[:, 0] > 0)
     with pytest.raises(hs.ContradictionError, match=r"row 1: it is seen in part \(column x1"):
         hs.fit([[1.0, 2.0], [3.0, np.nan], [1, 1], [2, 1]], rule)
     with pytest.raises(hs.ContradictionError, match=r"row 2: .*\(1 such rows\)"):
@@ -112,14 +112,17 @@ def test_truncation_refuses_half_seen_rows_and_rows_outside():
         (lambda: hs.DetectionLimits(lower=np.inf), "may not be inf"),
         (lambda: hs.SelfCensoring([]), "at least one set"),
         (lambda: hs.SelfCensoring(None), "takes a set, or one set for each column"),
-        (lambda: hs.Truncation(lambda r: r["a"]).seen(Y), "function failed on an array of shape"),
+        (
+            lambda: hs.RowTruncation(lambda r: r["a"]).seen(Y),
+            "function failed on an array of shape",
+        ),
         (lambda: hs.SelfCensoring([hs.everything, 3]), "set of column 1"),
         (lambda: hs.SelfCensoring([hs.everything]).seen(Y), "for 1 columns, but the data have 3"),
         (lambda: hs.DetectionLimits(np.zeros((5, 3))).seen(Y), "5 rows, but the data have 3"),
-        (lambda: hs.Truncation(3), "takes a function"),
-        (lambda: hs.Truncation(lambda r: r).seen(Y), "True or False for each of 3 rows"),
-        (lambda: hs.Truncation(lambda r: r[:, 0] > 0, width=2).seen(Y), "for 2 columns"),
-        (lambda: hs.Truncation(lambda r: r[:, 0] > 0).hidden_region(Y), "cannot be described"),
+        (lambda: hs.RowTruncation(3), "takes a function"),
+        (lambda: hs.RowTruncation(lambda r: r).seen(Y), "True or False for each of 3 rows"),
+        (lambda: hs.RowTruncation(lambda r: r[:, 0] > 0, width=2).seen(Y), "for 2 columns"),
+        (lambda: hs.RowTruncation(lambda r: r[:, 0] > 0).hidden_region(Y), "cannot be described"),
     ],
 )
 def test_bad_rules_get_a_sentence(make, sentence):

@@ -146,7 +146,7 @@ def odd(complete, plain):
         return lambda: quietly(hidden, rule, **options)
 
     def whole_rows():
-        rule = hs.Truncation(lambda Y: Y[:, 0] > 1.0)
+        rule = hs.RowTruncation(lambda Y: Y[:, 0] > 1.0)
         return quietly(complete[complete[:, 0] > 1.0], rule)
 
     def of(*arguments, **options):

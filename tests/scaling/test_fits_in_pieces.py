@@ -196,9 +196,9 @@ def test_what_does_not_go_in_pieces_is_said(tmp_path):
     X = hs.simulate(FOUR, LIMITS, ROWS, 9)
     folder = as_parquet(X, tmp_path / "data")
     moments = hs.PairMoments.from_array(X)
-    box = hs.Truncation(lambda Y: (Y > -9).all(axis=1))
+    box = hs.RowTruncation(lambda Y: (Y > -9).all(axis=1))
     for call, says in (
-        (lambda: hs.fit(folder, box), "under Truncation the table is needed in memory"),
+        (lambda: hs.fit(folder, box), "under RowTruncation the table is needed in memory"),
         (lambda: hs.fit(folder, LIMITS, transforms="boxcox"), "the power of boxcox is learned"),
         (lambda: hs.fit(folder, THRESHOLDS, "missing_descent"), "does not fit a table in pieces under"),
         (lambda: hs.fit(X, LIMITS, memory="10MB"), "10 MB of memory are too little"),

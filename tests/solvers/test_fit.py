@@ -24,7 +24,7 @@ def test_auto_takes_the_sharpest_that_the_rule_allows(three):
     X = hs.simulate(three, rule, 400, 0)
     assert hs.fit(X, rule, random_state=0).method == "full"
     assert hs.fit(three.sample(50, 0)).method == "full"
-    truncation = hs.Truncation(lambda Y: Y[:, 0] > -99)
+    truncation = hs.RowTruncation(lambda Y: Y[:, 0] > -99)
     assert hs.fit(three.sample(50, 0), truncation, random_state=0).method == "truncated_sgd"
 
 
@@ -306,7 +306,7 @@ def test_duplicated_columns_end_on_the_edge_with_a_finite_covariance():
         ([[1e200], [2e200], [3e200]], None, hs.InputError, "Change the unit"),
         ([[1.0], [2.0]], hs.SelfCensoring([hs.everything] * 2), hs.InputError, "2 columns"),
         ([[1.0], [2.0]], hs.DetectionLimits(np.zeros((3, 1))), hs.InputError, "3 rows"),
-        ([[1.0], [2.0]], hs.Truncation(lambda Y: Y[:, 0] > 0), hs.InputError, "does not fit"),
+        ([[1.0], [2.0]], hs.RowTruncation(lambda Y: Y[:, 0] > 0), hs.InputError, "does not fit"),
         ([[1.0], [2.0]], hs.at_least(0), hs.InputError, "must be a rule"),
     ],
 )
@@ -369,7 +369,7 @@ def test_methods_that_are_offered_work(three):
     [
         hs.SelfSelection(),
         hs.LinearThreshold.heckman(1, [1.0, 0.0]),
-        hs.Truncation(lambda Y: Y[:, 0] > 0),
+        hs.RowTruncation(lambda Y: Y[:, 0] > 0),
         hs.Combined([([0], hs.DetectionLimits(lower=0.0))]),
         hs.DetectionLimits(lower=np.zeros((3, 2))),
     ],

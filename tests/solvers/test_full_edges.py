@@ -359,8 +359,8 @@ def _intervals():
     ("call", "sentence"),
     [
         (
-            lambda: hs.fit(_intervals(), hs.Truncation(lambda Y: Y[:, 0] > 0)),
-            "Truncation shows whole rows or none",
+            lambda: hs.fit(_intervals(), hs.RowTruncation(lambda Y: Y[:, 0] > 0)),
+            "RowTruncation shows whole rows or none",
         ),
         (
             lambda: hs.fit(_intervals(), None, "pairwise"),
@@ -372,8 +372,8 @@ def _intervals():
             "column x0 has 1 distinct value",
         ),
         (
-            lambda: hs.fit(TWO.sample(9, 0), hs.Truncation(lambda Y: Y[:, 0] > -9), "full"),
-            "does not fit Truncation; choose truncated_sgd",
+            lambda: hs.fit(TWO.sample(9, 0), hs.RowTruncation(lambda Y: Y[:, 0] > -9), "full"),
+            "does not fit RowTruncation; choose truncated_sgd",
         ),
         (
             lambda: hs.fit(hs.PairMoments.from_array(TWO.sample(9, 0)), LEFT, "full"),
@@ -433,7 +433,7 @@ def test_auto_takes_full_for_intervals_and_pairwise_for_moments():
     moments = hs.PairMoments.from_array(X)
     assert hs.fit(moments, LEFT).method == "pairwise"
     assert hs.fit(hs.PairMoments.from_array(TWO.sample(60, 0))).method == "truncation"
-    truncation = hs.Truncation(lambda Y: Y[:, 0] > -99)
+    truncation = hs.RowTruncation(lambda Y: Y[:, 0] > -99)
     assert hs.fit(TWO.sample(60, 0), truncation, random_state=0).method == "truncated_sgd"
 
 

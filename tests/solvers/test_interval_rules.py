@@ -92,7 +92,7 @@ def test_blank_cells_of_rules_that_bind_columns_are_spoken_of():
     X = hs.simulate(TRUTH, rule, 400, 0)
     (said,) = _said_of_blanks(_intervals(X), rule)
     assert f"in column x1 ({np.isnan(X).sum()}). " in said
-    half = hs.Truncation(lambda Y: Y[:, 0] > 0)
+    half = hs.RowTruncation(lambda Y: Y[:, 0] > 0)
     (said,) = _said_of_blanks(_intervals(hs.simulate(TRUTH, half, 400, 0)), half, "truncated_sgd")
     assert "Leave these rows out" in said
 

@@ -160,14 +160,14 @@ def test_missing_descent(tmp_path):
 
 @pytest.mark.filterwarnings("ignore::halfseen.ConvergenceWarning")
 def test_truncated_sgd_is_saved_without_its_function(tmp_path):
-    rule = hs.Truncation(lambda Y: Y[:, 0] > 0)
+    rule = hs.RowTruncation(lambda Y: Y[:, 0] > 0)
     X = hs.simulate(TRUTH, rule, 400)
     fit = hs.fit(X[~np.isnan(X[:, 0])], rule, random_state=0)
-    with pytest.warns(hs.AssumptionWarning, match="saved without its rule: Truncation is known"):
+    with pytest.warns(hs.AssumptionWarning, match="saved without its rule: RowTruncation is known"):
         fit.save(tmp_path / "a")
     back = hs.load(tmp_path / "a")
     check_same(fit, back)
-    with pytest.raises(hs.InputError, match="saved without its rule, Truncation"):
+    with pytest.raises(hs.InputError, match="saved without its rule, RowTruncation"):
         back.simulate(3)
 
 

@@ -232,7 +232,7 @@ def test_every_method_takes_transforms(table):
         fit = hs.fit(table, RULE, method, transforms="log")
         assert abs(fit.gaussian.mean - TRUTH.mean).max() < 0.4
         assert (fit.impute() > 0.0).all()
-    rule = hs.Truncation(lambda Y: (Y > 0.5).all(axis=1))
+    rule = hs.RowTruncation(lambda Y: (Y > 0.5).all(axis=1))
     rows = np.exp(TRUTH.sample(800, np.random.default_rng(0)))
     rows = rows[rule.contains(rows)]
     fit = hs.fit(rows, rule, transforms="log", random_state=0)

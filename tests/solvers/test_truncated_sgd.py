@@ -13,7 +13,7 @@ def test_one_dimension_reaches_the_exact_optimum():
     rule = hs.SelfCensoring(hs.at_least(-0.2))
     X = hs.simulate(hs.Gaussian([0.0], [[1.0]]), rule, 6000, 0)
     x = X[~np.isnan(X)]
-    oracle = hs.Truncation(lambda Y: Y[:, 0] >= -0.2)
+    oracle = hs.RowTruncation(lambda Y: Y[:, 0] >= -0.2)
     fit = hs.solvers.truncated_sgd(X, oracle, random_state=1)
     mu, sigma = naive.truncated_line_mle(x, [(-0.2, 60.0)])
     # The default accuracy is a fifth of the statistical error, in the metric of the information.
@@ -49,7 +49,7 @@ def _information(mu, sigma, x):
     ids=["ring", "quadrants", "waves"],
 )
 def test_odd_sets_in_the_plane_are_learned(contains):
-    rule = hs.Truncation(contains)
+    rule = hs.RowTruncation(contains)
     X = hs.simulate(TRUTH, rule, 20_000, 3)
     fit = hs.fit(X, rule, random_state=0)
     seen = X[~np.isnan(X[:, 0])]
@@ -64,7 +64,7 @@ def test_odd_sets_in_the_plane_are_learned(contains):
 
 def test_four_dimensions_with_absent_rows():
     truth = hs.Gaussian(np.zeros(4), 0.5 * np.eye(4) + 0.5)
-    rule = hs.Truncation(lambda Y: Y.max(axis=1) < 1.5)
+    rule = hs.RowTruncation(lambda Y: Y.max(axis=1) < 1.5)
     X = hs.simulate(truth, rule, 20_000, 5)
     X = X[~np.isnan(X[:, 0])]
     fit = hs.fit(X, rule, random_state=0)
@@ -74,7 +74,7 @@ def test_four_dimensions_with_absent_rows():
 
 
 def test_the_same_seed_gives_the_same_bits_and_another_does_not():
-    rule = hs.Truncation(lambda Y: Y[:, 0] > 0)
+    rule = hs.RowTruncation(lambda Y: Y[:, 0] > 0)
     X = hs.simulate(TRUTH, rule, 2000, 0)
     first, second, other = (hs.fit(X, rule, random_state=s) for s in (1, 1, 2))
     np.testing.assert_array_equal(first.covariance, second.covariance)
@@ -84,8 +84,8 @@ def test_the_same_seed_gives_the_same_bits_and_another_does_not():
 def test_answer_moves_with_the_units_of_the_data():
     # Powers of two round nothing, so that not one proposal changes sides.
     scale, shift = np.array([1024.0, 2.0**-10]), np.zeros(2)
-    rule = hs.Truncation(lambda Y: Y[:, 0] + Y[:, 1] > 0)
-    moved = hs.Truncation(lambda Y: ((Y - shift) / scale).sum(axis=1) > 0)
+    rule = hs.RowTruncation(lambda Y: Y[:, 0] + Y[:, 1] > 0)
+    moved = hs.RowTruncation(lambda Y: ((Y - shift) / scale).sum(axis=1) > 0)
     X = hs.simulate(TRUTH, rule, 3000, 0)
     ref = hs.fit(X, rule, random_state=0)
     comp = hs.fit(X * scale + shift, moved, random_state=0)
@@ -94,7 +94,7 @@ def test_answer_moves_with_the_units_of_the_data():
 
 
 def test_sampled_rows_reach_the_same_optimum_with_more_noise():
-    rule = hs.Truncation(lambda Y: Y[:, 0] > 0)
+    rule = hs.RowTruncation(lambda Y: Y[:, 0] > 0)
     X = hs.simulate(TRUTH, rule, 10_000, 0)
     whole = hs.fit(X, rule, random_state=0)
     sampled = hs.fit(X, rule, random_state=0, data_batch=400)
@@ -106,7 +106,7 @@ def test_a_set_of_tiny_mass_ends_in_a_sentence():
     x = np.random.default_rng(0).normal(size=(500, 2))
     x[:, 1] = x[:, 0] + np.random.default_rng(1).choice([-1, 1], 500) * 1e-3
     allowed = np.unique(x[:, 0])
-    rule = hs.Truncation(lambda Y: np.isin(Y[:, 0], allowed))
+    rule = hs.RowTruncation(lambda Y: np.isin(Y[:, 0], allowed))
     with pytest.raises(hs.RarelyHitError, match="too rare to go on"):
         hs.fit(x, rule, random_state=0)
 
@@ -123,7 +123,7 @@ def test_a_set_of_tiny_mass_ends_in_a_sentence():
     ],
 )
 def test_bad_options_get_a_sentence(options, sentence):
-    rule = hs.Truncation(lambda Y: Y[:, 0] > -9)
+    rule = hs.RowTruncation(lambda Y: Y[:, 0] > -9)
     with pytest.raises(hs.InputError, match=sentence):
         hs.solvers.truncated_sgd(TRUTH.sample(50, 0), rule, **options)
 
@@ -139,7 +139,7 @@ def test_bad_options_get_a_sentence(options, sentence):
 )
 def test_bad_data_get_a_sentence(X, sentence):
     with pytest.raises(hs.InputError, match=sentence):
-        hs.fit(X, hs.Truncation(lambda Y: np.ones(len(Y), dtype=bool)))
+        hs.fit(X, hs.RowTruncation(lambda Y: np.ones(len(Y), dtype=bool)))
 
 
 def _hole(Y):
@@ -148,7 +148,7 @@ def _hole(Y):
 
 @pytest.fixture(scope="module")
 def around_a_hole():
-    X = hs.simulate(hs.Gaussian([0.0, 0.0], np.eye(2)), hs.Truncation(_hole), 6000, 0)
+    X = hs.simulate(hs.Gaussian([0.0, 0.0], np.eye(2)), hs.RowTruncation(_hole), 6000, 0)
     return X, X[~np.isnan(X[:, 0])]
 
 
@@ -160,7 +160,7 @@ def _said(X, contains=_hole, **options):
     """Fit; return the fit, and what was said of how it was read."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", hs.AssumptionWarning)
-        fit = hs.fit(X, hs.Truncation(contains), random_state=0, **options)
+        fit = hs.fit(X, hs.RowTruncation(contains), random_state=0, **options)
     assert all(w.filename == __file__ for w in caught)
     return fit, [str(w.message) for w in caught]
 
@@ -200,7 +200,7 @@ def test_absent_rows_are_noticed(around_a_hole):
 
 def test_the_error_of_the_mass_is_that_of_repeated_tables():
     # The standard deviation of 60 z-scores is 1 ± 1/√120; four of those.
-    rule, truth = hs.Truncation(_hole), hs.Gaussian([0.0, 0.0], np.eye(2))
+    rule, truth = hs.RowTruncation(_hole), hs.Gaussian([0.0, 0.0], np.eye(2))
     scores = []
     for seed in range(60):
         fit = hs.fit(hs.simulate(truth, rule, 1000, seed), rule, repeats=1, random_state=0)
@@ -222,6 +222,6 @@ def test_progress_is_shown_when_asked(monkeypatch):
             pass
 
     monkeypatch.setattr("halfseen.solvers.loop.progress_bar", Bar)
-    rule = hs.Truncation(lambda Y: Y[:, 0] > -9)
+    rule = hs.RowTruncation(lambda Y: Y[:, 0] > -9)
     hs.fit(TRUTH.sample(200, 0), rule, random_state=0, progress=True)
     assert set(titles) == {("truncated_sgd", True)}

@@ -23,7 +23,7 @@ from halfseen.errors import ContradictionError, HalfseenWarning, InputError
 from halfseen.missingness.base import ColumnRule, ColumnwiseMissingness, Missingness
 from halfseen.missingness.combined import Combined
 from halfseen.missingness.sets import Probability, everything
-from halfseen.missingness.truncation import Truncation
+from halfseen.missingness.truncation import RowTruncation
 from halfseen.solvers.full_information.problem import Problem, read_mask, read_problem
 from halfseen.solvers.result import Estimate
 
@@ -117,7 +117,7 @@ class Reading:
 
     def column(self, j: int, rows: NDArray[np.intp]) -> Column | str:
         """Return some cells of a column on their own; a sentence where that cannot be."""
-        if isinstance(self.rule, Truncation):
+        if isinstance(self.rule, RowTruncation):
             return "rows are shown whole or not at all"
         if self.broken is not None and self.intervals is None:
             return "the table contradicts the rule"

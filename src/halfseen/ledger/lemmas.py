@@ -23,7 +23,7 @@ from halfseen.ledger.registry import (
     power_law_from,
 )
 from halfseen.metrics import mahalanobis_error, relative_frobenius_error
-from halfseen.missingness import Truncation
+from halfseen.missingness import RowTruncation
 from halfseen.samplers import Region
 from halfseen.simulate import simulate
 from halfseen.solvers import truncated_sgd
@@ -75,7 +75,7 @@ def ring(Y: Floats) -> NDArray[np.bool_]:
 def truncated_learning(quick: bool) -> Measured:
     """Learn from a ring."""
     truth = Gaussian([0.3, -0.2], [[1.0, 0.4], [0.4, 0.8]])
-    rule = Truncation(ring)
+    rule = RowTruncation(ring)
     sizes, tables = ((500, 2_000, 8_000), 8) if quick else ((1_000, 4_000, 16_000), 16)
     found = []
     for n in sizes:

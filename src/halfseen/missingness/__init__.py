@@ -22,7 +22,7 @@ from halfseen.missingness.sets import (
     between,
     everything,
 )
-from halfseen.missingness.truncation import Truncation
+from halfseen.missingness.truncation import RowTruncation
 
 __all__ = [
     "SEEN",
@@ -40,13 +40,13 @@ __all__ = [
     "Polyhedra",
     "Predicate",
     "Probability",
+    "RowTruncation",
     "RuleError",
     "Scan",
     "SeenSet",
     "SelfCensoring",
     "SelfSelection",
     "SetTable",
-    "Truncation",
     "Union",
     "at_least",
     "at_most",

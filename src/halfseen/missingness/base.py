@@ -297,7 +297,7 @@ class ColumnwiseMissingness(Missingness):
             self.check_column(X[:, column], column, names[column])
 
     def check_column(self, values: NDArray[np.floating], column: int, name: str) -> None:
-        """Do so for one column, whose hidden values are NaN."""
+        """Raise a ``ContradictionError`` naming the first value of a column outside its seen-set."""
         outside = self.contradictions(np.asarray(values, dtype=float), column)
         if values.dtype == np.float32:
             # A value may have been rounded across its limit.

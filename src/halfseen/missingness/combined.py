@@ -24,7 +24,7 @@ from halfseen.missingness.columns import (
 from halfseen.missingness.holes import SEEN, Holes, Inequalities, Scan, gather
 from halfseen.missingness.regions import Box, Parts, Region
 from halfseen.missingness.sets import SeenSet, everything
-from halfseen.missingness.truncation import Truncation
+from halfseen.missingness.truncation import RowTruncation
 
 
 class Combined(Missingness):
@@ -37,7 +37,7 @@ class Combined(Missingness):
     ----------
     parts : list of (columns, rule)
         Columns are a list of positions or of names, in all parts alike. A rule may be any but
-        ``Truncation``, which speaks of whole rows.
+        ``RowTruncation``, which speaks of whole rows.
 
     Examples
     --------
@@ -213,9 +213,9 @@ def _pairs(parts: Any) -> list[tuple[Any, Any]]:
 
 
 def _rule(k: int, rule: Any) -> Missingness:
-    if isinstance(rule, Truncation):
+    if isinstance(rule, RowTruncation):
         raise InputError(
-            f"part {k} is a Truncation, which shows rows whole or not at all, so it cannot be the rule "
+            f"part {k} is RowTruncation, which shows rows whole or not at all, so it cannot be the rule "
             "of some columns only. Use SelfCensoring or DetectionLimits for them."
         )
     if not isinstance(rule, Missingness):

@@ -105,7 +105,7 @@ class SetTable:
         upper = np.where(far[1], np.copysign(np.inf, self.upper), self.upper)
         keep = lower < upper
         owner = np.repeat(np.arange(len(self)), np.diff(self.start))
-        # A set keeps a piece, if only an empty one, so that tables stay aligned.
+        # A set of which nothing is left stays, without pieces, so that tables stay aligned.
         sizes = np.bincount(owner[keep], minlength=len(self))
         return replace(
             self,

@@ -13,7 +13,7 @@ from halfseen.missingness.holes import SEEN, Holes, Scan, gather
 from halfseen.missingness.regions import Box
 
 
-class Truncation(Missingness):
+class RowTruncation(Missingness):
     """A row is shown iff it lies in a set, known through a membership function.
 
     Hidden rows may stand in the data as rows of NaN, or be absent: the estimate does not use
@@ -29,7 +29,7 @@ class Truncation(Missingness):
     Examples
     --------
     >>> import halfseen as hs
-    >>> disc = hs.Truncation(lambda Y: (Y**2).sum(axis=1) < 4)
+    >>> disc = hs.RowTruncation(lambda Y: (Y**2).sum(axis=1) < 4)
     >>> disc.seen([[0.0, 1.0], [2.0, 1.0]])
     array([[ True,  True],
            [False, False]])
@@ -37,7 +37,7 @@ class Truncation(Missingness):
 
     def __init__(self, contains: Callable[[Floats], ArrayLike], width: int | None = None) -> None:
         if not callable(contains):
-            raise InputError(f"Truncation takes a function of rows; got {contains!r}.")
+            raise InputError(f"RowTruncation takes a function of rows; got {contains!r}.")
         self._contains = contains
         self._width = width
 
@@ -68,19 +68,19 @@ class Truncation(Missingness):
         self.check_width(Y.shape[1])
         return np.repeat(self.contains(Y)[:, None], Y.shape[1], axis=1)
 
-    def transformed(self, transforms: Sequence[Transform], names: Sequence[str]) -> Truncation:
+    def transformed(self, transforms: Sequence[Transform], names: Sequence[str]) -> RowTruncation:
         """Return the rule that asks the function about rows in original units."""
 
         def contains(Z: Floats) -> NDArray[np.bool_]:
             columns = [t.inverse(Z[:, j]) for j, t in enumerate(transforms)]
             return self.contains(np.stack(columns, axis=1))
 
-        return Truncation(contains, self._width)
+        return RowTruncation(contains, self._width)
 
     def hidden_region(self, X: ArrayLike) -> Box:
         """Refused: the complement of an arbitrary set is neither a box nor a polyhedron."""
         raise InputError(
-            "Truncation knows its set only through a membership function, so the region of a "
+            "RowTruncation knows its set only through a membership function, so the region of a "
             "hidden row cannot be described. State the rule by column (SelfCensoring) if it has "
             "that form."
         )
@@ -106,7 +106,7 @@ class Truncation(Missingness):
             row = int(np.flatnonzero(partly)[0])
             name = names[int(np.flatnonzero(hidden[row])[0])]
             raise ContradictionError(
-                f"it is seen in part (column {name} is NaN), but Truncation shows a row whole or "
+                f"it is seen in part (column {name} is NaN), but RowTruncation shows a row whole or "
                 "not at all. Use SelfCensoring or DetectionLimits for cells.",
                 row,
             )
@@ -121,4 +121,4 @@ class Truncation(Missingness):
             )
 
     def __repr__(self) -> str:
-        return f"Truncation({getattr(self._contains, '__name__', 'function')})"
+        return f"RowTruncation({getattr(self._contains, '__name__', 'function')})"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from halfseen.missingness.holes import SEEN as NO_SET
 from halfseen.missingness.holes import Holes, whole_line
 from halfseen.missingness.resolve import SetTable
-from halfseen.missingness.truncation import Truncation
+from halfseen.missingness.truncation import RowTruncation
 from halfseen.solvers.inference.imputation import read_source, seen_values
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def read_cells(fit: Fit) -> Cells | None:
         return None
     labels = getattr(source.X, "labels", None) or getattr(source.original, "labels", None)
     labels = None if labels is None else tuple(map(str, labels))
-    if isinstance(source.missingness, Truncation):
+    if isinstance(source.missingness, RowTruncation):
         # Rows are shown whole or not at all: of the table at hand nothing is hidden.
         values = _modelled(fit, seen_values(fit, None))
         index = np.full(values.shape, NO_SET, dtype=np.int32)

@@ -9,7 +9,7 @@ import numpy as np
 
 from halfseen.data.interval_data import IntervalData
 from halfseen.missingness.base import Missingness
-from halfseen.missingness.truncation import Truncation
+from halfseen.missingness.truncation import RowTruncation
 from halfseen.solvers.summary import shorten
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def rule_of(fit: Fit) -> dict[str, Any]:
 
 
 def _introduction(rule: Missingness, some_say: bool) -> str:
-    if isinstance(rule, Truncation):
+    if isinstance(rule, RowTruncation):
         return "Rows are shown if this set holds them, and not at all otherwise."
     who = "Of the other cells, a" if some_say else "A"
     return (

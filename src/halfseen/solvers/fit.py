@@ -30,7 +30,7 @@ from halfseen.errors import (
 )
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness
 from halfseen.missingness.linear_threshold import LinearThreshold
-from halfseen.missingness.truncation import Truncation
+from halfseen.missingness.truncation import RowTruncation
 from halfseen.scaling.dask_blocks import is_dask
 from halfseen.scaling.engine import Engine
 from halfseen.scaling.sources import blocks_of, engine_for
@@ -58,8 +58,9 @@ _COLUMNWISE: dict[str, Callable[..., Estimate]] = {
 _WHOLE_ROWS: dict[str, Callable[..., Estimate]] = {"truncated_sgd": truncated_sgd}
 _THRESHOLDS: dict[str, Callable[..., Estimate]] = {"full": full, "missing_descent": missing_descent}
 _ANY: dict[str, Callable[..., Estimate]] = {"full": full}
-# Methods that learn nothing from a cell's being hidden.
+# Options that say where a fit is kept on its way, not what it is.
 _CHECKPOINTS = ("checkpoint", "every", "resume")
+# Methods that learn nothing from a cell's being hidden.
 _UNBELIEVING: tuple[Callable[..., Estimate], ...] = (truncation, truncation_psgd)
 METHODS = tuple(dict.fromkeys(("auto", *_COLUMNWISE, *_WHOLE_ROWS, *_THRESHOLDS)))
 
@@ -90,10 +91,10 @@ def fit(
         pieces, and may be larger than memory.
     missingness : Missingness, optional
         What hides a value: SelfCensoring, DetectionLimits, SelfSelection, LinearThreshold, Combined
-        or Truncation. None: nothing does, and NaN is missing at random.
+        or RowTruncation. None: nothing does, and NaN is missing at random.
     method : str
         One of ``halfseen.solvers.METHODS``. "auto" takes the sharpest that the data allow: ``full``,
-        but ``truncated_sgd`` for ``Truncation``, and ``pairwise`` for moments. ``full`` and
+        but ``truncated_sgd`` for ``RowTruncation``, and ``pairwise`` for moments. ``full`` and
         ``pairwise`` believe that a hidden cell was hidden by the rule; ``truncation`` does not.
     covariance : array-like of shape (d, d) or str, optional
         The covariance, where it is known; or, for ``full``, what it may be: "diagonal", "shrinkage" or
@@ -288,7 +289,7 @@ def _check_rule(missingness: Any) -> None:
     told = "rules(...) makes one of text; " if isinstance(missingness, str | dict | list) else ""
     raise InputError(
         "missingness must be a rule such as SelfCensoring(...), DetectionLimits(...) or "
-        f"Truncation(...); {told}got {missingness!r}."
+        f"RowTruncation(...); {told}got {missingness!r}."
     )
 
 
@@ -349,7 +350,7 @@ def _warn_of_blanks(data: IntervalData, rule: Missingness, solver: Callable[...,
 
 def _hidden_by(rule: Missingness, data: IntervalData) -> NDArray[np.bool_]:
     """Mask of the cells that the rule hides if they are hidden: the others may be anything."""
-    if isinstance(rule, Truncation):
+    if isinstance(rule, RowTruncation):
         return np.ones(data.shape, dtype=bool)
     values = data.values
     # A rule that does not fit the table is refused before it is asked for holes.
@@ -399,7 +400,7 @@ def _fit_table(
         )
         _check_powers(powers, table.names, options)
         with warnings.catch_warnings():
-            if not isinstance(rule, Truncation):
+            if not isinstance(rule, RowTruncation):
                 # How the table was read was said just now, in its own units.
                 warnings.simplefilter("ignore", AssumptionWarning)
             result = solver(modelled, modelled_rule, **options)
@@ -432,7 +433,7 @@ def _choose(method: str, missingness: Missingness | None, X: Any) -> Callable[..
         allowed = _ANY
     elif isinstance(X, RowBlocks):
         allowed = _in_pieces(missingness)
-    elif isinstance(missingness, Truncation):
+    elif isinstance(missingness, RowTruncation):
         allowed = _WHOLE_ROWS
     elif isinstance(missingness, LinearThreshold):
         allowed = _THRESHOLDS
@@ -466,9 +467,9 @@ def _choose(method: str, missingness: Missingness | None, X: Any) -> Callable[..
 
 def _in_pieces(missingness: Missingness | None) -> dict[str, Callable[..., Estimate]]:
     """Methods for tables that are read in pieces."""
-    if isinstance(missingness, Truncation):
+    if isinstance(missingness, RowTruncation):
         raise InputError(
-            "under Truncation the table is needed in memory: pass an array, of some rows if need "
+            "under RowTruncation the table is needed in memory: pass an array, of some rows if need "
             "be."
         )
     by_column = missingness is None or isinstance(missingness, ColumnwiseMissingness)

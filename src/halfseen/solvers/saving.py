@@ -37,10 +37,10 @@ FORMAT = "halfseen fit"
 VERSION = 1
 # Lists of numbers longer than this are arrays in the file: JSON would be slow and large.
 LONG_LIST = 100
-# Lists take some 100 bytes an entry in memory, arrays as little as one: so many entries in all come from
-# arrays, and a list that is longer is not saved.
 # No number of a fit is larger: those of tables end at 1e300.
 LARGEST = 1e306
+# Lists take some 100 bytes an entry in memory, arrays as little as one: so many entries in all come from
+# arrays, and a list that is longer is not saved.
 MOST_ENTRIES = 2**20
 # As wide as the table, and of no use without it.
 OF_THE_TABLE = ("missing_at_random",)

@@ -22,7 +22,7 @@ from halfseen.data.transforms import (
 from halfseen.errors import InputError, argument
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness
 from halfseen.missingness.combined import Combined
-from halfseen.missingness.truncation import Truncation
+from halfseen.missingness.truncation import RowTruncation
 from halfseen.solvers.full_information.problem import Problem, read_problem, sharpened
 from halfseen.solvers.result import Note, Status, name_some
 
@@ -53,7 +53,7 @@ def to_model_scale(
     What is wrong with the table is said here, in its own units.
     """
     transforms, powers = read_transforms(given, X.names), None
-    if not isinstance(missingness, Truncation):
+    if not isinstance(missingness, RowTruncation):
         problem = read_problem(X, missingness, missing_at_random, n_jobs)
         if any(isinstance(t, BoxCox) and t.power is None for t in transforms):
             _check_domains(X, transforms)
@@ -68,7 +68,7 @@ def to_model_scale(
                 for j, t in enumerate(transforms)
             )
     table, rule = apply(X, missingness, transforms)
-    if rule is not None and not isinstance(missingness, Truncation):
+    if rule is not None and not isinstance(missingness, RowTruncation):
         _check_still_explained(problem, table, rule, transforms)
     return OnModelScale(table, rule, transforms, powers)
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.gaussian import Gaussian
-from halfseen.missingness.truncation import Truncation
+from halfseen.missingness.truncation import RowTruncation
 from halfseen.parallel import single_blas_thread
 from halfseen.solvers.domain import pack
 from halfseen.solvers.prepare import warn
@@ -23,7 +23,7 @@ CLEARLY = 4.0
 
 
 def mass_of_set(
-    rows: Floats, rule: Truncation, gaussian: Gaussian, accuracy: float, rng: np.random.Generator
+    rows: Floats, rule: RowTruncation, gaussian: Gaussian, accuracy: float, rng: np.random.Generator
 ) -> tuple[float, float]:
     """Mass of the set under the Gaussian that was learned, and its relative standard error.
 

@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 from halfseen.data.table import LARGEST_SQUARED, check_finite, read_table
 from halfseen.errors import InputError, NotIdentifiedError
 from halfseen.gaussian import Gaussian
-from halfseen.missingness.truncation import Truncation
+from halfseen.missingness.truncation import RowTruncation
 from halfseen.parallel import single_blas_thread
 from halfseen.samplers.rejection import draw_by_rejection
 from halfseen.seeds import Purpose, RandomState, keyed_generator, seed_of
@@ -192,7 +192,7 @@ class TruncatedSGD:
 
 def truncated_sgd(
     X: Any,
-    contains: Truncation | Callable[[Floats], ArrayLike],
+    contains: RowTruncation | Callable[[Floats], ArrayLike],
     *,
     alpha: float | None = None,
     accuracy: float = ACCURACY,
@@ -207,7 +207,7 @@ def truncated_sgd(
     ----------
     X : array-like of shape (n, d)
         Rows that were seen; rows of NaN are hidden ones, which only inform ``alpha``.
-    contains : Truncation or callable
+    contains : RowTruncation or callable
         Membership oracle: rows of shape (m, d) to m booleans. It is asked in batches.
     alpha : float, optional
         Lower bound on the mass of the set. By default the share of rows that are seen where some are
@@ -230,13 +230,13 @@ def truncated_sgd(
     --------
     >>> import halfseen as hs
     >>> truth = hs.Gaussian([0.0, 0.0], [[1.0, 0.3], [0.3, 1.0]])
-    >>> ring = hs.Truncation(lambda Y: (Y**2).sum(axis=1) > 1)
+    >>> ring = hs.RowTruncation(lambda Y: (Y**2).sum(axis=1) > 1)
     >>> X = hs.simulate(truth, ring, 5000)
     >>> fit = hs.solvers.truncated_sgd(X, ring, random_state=0)
     >>> bool(hs.metrics.mahalanobis_error(fit.mean, truth) < 0.1)
     True
     """
-    rule = contains if isinstance(contains, Truncation) else Truncation(contains)
+    rule = contains if isinstance(contains, RowTruncation) else RowTruncation(contains)
     table = read_table(X)
     values, names = np.asarray(table.values, dtype=np.float64), table.names
     check_finite(values, names, LARGEST_SQUARED)

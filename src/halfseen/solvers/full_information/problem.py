@@ -18,7 +18,7 @@ from halfseen.missingness.base import ColumnwiseMissingness, Missingness
 from halfseen.missingness.holes import SEEN, Holes, Scan
 from halfseen.missingness.self_censoring import SelfCensoring
 from halfseen.missingness.sets import everything
-from halfseen.missingness.truncation import Truncation
+from halfseen.missingness.truncation import RowTruncation
 from halfseen.solvers.columns import check_columns, check_spreads
 from halfseen.solvers.full_information.expectation import count_sampled, several_pieces
 from halfseen.solvers.prepare import read_moments, warn
@@ -186,9 +186,9 @@ def read_problem(
         )
     if isinstance(X, PairMoments):
         raise InputError("full needs the rows themselves, but moments were passed.")
-    if isinstance(missingness, Truncation):
+    if isinstance(missingness, RowTruncation):
         raise InputError(
-            "full needs to know of every row, but under Truncation rows that are not shown are not "
+            "full needs to know of every row, but under RowTruncation rows that are not shown are not "
             'counted; use method="truncated_sgd".'
         )
     fewest = 2 if units is None else 1
@@ -351,9 +351,9 @@ def _holes_under(
     The rule speaks of cells of which nothing is known but that they were not detected. It also speaks
     of blank cells, unless others in their column are marked: then a blank one was not hidden by it.
     """
-    if isinstance(missingness, Truncation):
+    if isinstance(missingness, RowTruncation):
         raise InputError(
-            "Truncation shows whole rows or none, so it does not go with IntervalData."
+            "RowTruncation shows whole rows or none, so it does not go with IntervalData."
         )
     rule = missingness.for_columns(data.names)
     told = ~data.seen & ~data.at_random
