@@ -1,5 +1,6 @@
 """Estimates of solvers become fits at the door."""
 
+import inspect
 import pickle
 
 import numpy as np
@@ -42,6 +43,9 @@ def test_functions_are_found_again_where_they_were(name):
     function = getattr(hs.solvers, name)
     assert pickle.loads(pickle.dumps(function)) is function
     assert function.__doc__
+    signature = inspect.signature(function)
+    assert signature.return_annotation == "Fit"
+    assert next(iter(signature.parameters)) == "X"
 
 
 def test_load_is_found_again():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
@@ -739,6 +740,9 @@ def returning_fits(solver: Callable[P, Estimate], module: str) -> Callable[P, Fi
         return Fit.of(solver(*args, **kwargs))
 
     run.__module__ = module
+    run.__annotations__ = {**solver.__annotations__, "return": Fit.__name__}
+    told = inspect.signature(solver).replace(return_annotation=Fit.__name__)
+    run.__signature__ = told  # type: ignore[attr-defined]
     return run
 
 

@@ -170,6 +170,8 @@ def full(
         table = X.moments
     else:
         rows = HeldRows(read_problem(X, missingness, missing_at_random, n_jobs), n_jobs)
+        # The table was read; moments of it are enough for a start.
+        table = rows.problem.moments or X
     lossy = None
     if loss is not None:
         if not isinstance(rows, HeldRows):

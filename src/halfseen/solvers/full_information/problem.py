@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -105,6 +105,8 @@ class Problem:
         Cells that were said to be missing for no modelled reason.
     kept : array of shape (n,) or None
         Where values may have been lost: the log-probability that those which are seen were not.
+    moments : PairMoments or None
+        Of the seen values of the whole table, where they say all that ``pairwise`` asks.
     """
 
     Y: Floats
@@ -115,6 +117,7 @@ class Problem:
     missingness: Missingness | None
     at_random: Mask | None
     kept: Floats | None = None
+    moments: PairMoments | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -206,6 +209,8 @@ def read_problem(
     centre, scale = units_of(moments) if units is None else units
     problem = standardise(values, names, rule, mask, centre, scale)
     warn_of_silence(silent_columns(problem), missingness, names)
+    if isinstance(rule, ColumnwiseMissingness) and not rule.varies_by_row:
+        return replace(problem, moments=moments)
     return problem
 
 
