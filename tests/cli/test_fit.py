@@ -209,6 +209,13 @@ def test_names_and_cells_are_quoted_as_they_are(halfseen, tmp_path):
     assert "row 1 (line 3), column row 7: the value 0.1 is seen" in told
 
 
+def test_rows_are_told_by_the_line_where_they_start(halfseen, tmp_path):
+    """Also where cells go over several lines."""
+    (tmp_path / "data.csv").write_text('note,lead\n"one\ntwo",1.5\n"three\n\nfour",0.1\nfive,2.5\n')
+    told = _flat(halfseen("fit", "data.csv", "--columns", "lead", "--seen", "lead: >=0.5"))
+    assert "row 1 (line 4), column lead: the value 0.1 is seen" in told
+
+
 def test_help_shows_every_option_and_the_exit_codes(halfseen):
     for command in ("fit", "impute", "check", "simulate", "plan", "demo"):
         result = halfseen(command, "--help", env={"TERM": "dumb", "COLUMNS": "80"})

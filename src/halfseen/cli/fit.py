@@ -122,7 +122,7 @@ def run_fit(
     """Fit what was read."""
     if given.missing_at_random is not None:
         more["missing_at_random"] = given.missing_at_random
-    with rows_by_line(given.data, given.one_line_each):
+    with rows_by_line(given.data, given.records):
         return learn(
             given.data,
             given.rule,

@@ -54,7 +54,7 @@ def impute(
     with warnings_as_lines():
         given = read_input(table)
         note_of_blanks(given)
-        if given.texts is None:
+        if given.records is None:
             say("note: other columns of a Parquet file are not carried along.")
         fit = run_fit(given, method, covariance, seed)
         if draws:
@@ -113,9 +113,10 @@ def _carried(given: Input, wanted: o.Wanted) -> tuple[list[str], list[tuple[str,
 
     Flags and limits of filled columns get other names: they speak of the original cells.
     """
-    data = given.data
-    texts = given.texts
-    if texts is None:
+    data, records = given.data, given.records
+    if records is not None:
+        texts = list(zip(records.names, records.columns, strict=True))
+    else:
         texts = [] if data.labels is None else [(wanted.index or "label", data.labels)]
     read = {name.casefold() for name in data.names}
     names: list[str] = []

@@ -7,7 +7,6 @@ import io
 import os
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,10 +14,10 @@ from numpy.typing import NDArray
 
 from halfseen.cli.options import Blank, Wanted
 from halfseen.data.cells import CellFormat
-from halfseen.data.csv_records import read_records
+from halfseen.data.csv_records import Records, read_records
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.limits import read_limits
-from halfseen.data.reading import read_csv, read_parquet
+from halfseen.data.reading import FileColumns, read_columns, read_parquet
 from halfseen.data.transforms import read_transforms
 from halfseen.errors import InputError
 from halfseen.missingness import Combined, DetectionLimits, rules
@@ -36,15 +35,13 @@ class Input:
     rule: Missingness | None
     missing_at_random: NDArray[np.bool_] | None
     transforms: Any
-    # Whether row k stands in line k + 2 of the file.
-    one_line_each: bool
-    # All columns of the file by name, as texts, in its order; None where they are not at hand.
-    texts: list[tuple[str, tuple[str, ...]]] | None
+    # The file as texts, with the line of each row; None where it has none.
+    records: Records | None
 
 
 def read_input(wanted: Wanted) -> Input:
     """Read the table, the rule and the scales."""
-    data, texts = _table(wanted)
+    data, records = _table(wanted)
     rule = read_rule(wanted, data)
     if wanted.saturated:
         if rule is None:
@@ -61,14 +58,7 @@ def read_input(wanted: Wanted) -> Input:
             )
         mask = np.zeros(data.shape, dtype=bool)
     scales = read_scales(wanted.log, wanted.transform, data.names)
-    return Input(data, rule, mask, scales, _one_line_each(wanted, len(data)), texts)
-
-
-def _one_line_each(wanted: Wanted, rows: int) -> bool:
-    """Whether the file has a line for each row, below that of the names."""
-    if wanted.data == "-" or wanted.data.lower().endswith(PARQUET):
-        return False
-    return Path(wanted.data).read_bytes().rstrip().count(b"\n") == rows
+    return Input(data, rule, mask, scales, records)
 
 
 def _refuse_many(data: str) -> None:
@@ -80,29 +70,27 @@ def _refuse_many(data: str) -> None:
         )
 
 
-def _table(wanted: Wanted) -> tuple[IntervalData, list[tuple[str, tuple[str, ...]]] | None]:
+def _table(wanted: Wanted) -> tuple[IntervalData, Records | None]:
     _refuse_many(wanted.data)
-    common: dict[str, Any] = {
-        "columns": None if wanted.columns is None else split_names(wanted.columns),
-        "index": wanted.index,
+    form: dict[str, Any] = {
         "decimal": wanted.decimal,
         "thousands": wanted.thousands,
         "not_detected": wanted.not_detected,
         "missing": wanted.missing,
+    }
+    chosen: dict[str, Any] = {
+        "columns": None if wanted.columns is None else split_names(wanted.columns),
+        "index": wanted.index,
         "unreadable": str(wanted.unreadable),
         "companions": wanted.companions,
     }
     if wanted.data.lower().endswith(PARQUET):
-        return read_parquet(wanted.data, **common), None
+        return read_parquet(wanted.data, **form, **chosen), None
     separator = "\t" if wanted.separator in ("\\t", "tab") else wanted.separator
-    written: dict[str, Any] = {"separator": separator, "encoding": wanted.encoding}
     source: Any = io.StringIO(sys.stdin.read()) if wanted.data == "-" else wanted.data
-    data = read_csv(source, **written, **common)
-    if wanted.data == "-":
-        source.seek(0)
-    form = CellFormat(wanted.decimal, wanted.thousands)
-    records = read_records(source, form=form, **written)
-    return data, list(zip(records.names, records.columns, strict=True))
+    cells = CellFormat(**form)
+    records = read_records(source, separator, wanted.encoding, cells)
+    return read_columns(FileColumns(records), cells, **chosen), records
 
 
 def split_names(text: str) -> list[str]:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import typer
 
+from halfseen.data.csv_records import Records
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.names import printable
 from halfseen.errors import (
@@ -106,17 +107,16 @@ def say(text: str) -> None:
 
 
 @contextmanager
-def rows_by_line(data: IntervalData, counted: bool) -> Iterator[None]:
+def rows_by_line(data: IntervalData, records: Records | None) -> Iterator[None]:
     """Add the line of the file, and the label, to rows that errors name."""
     try:
         yield
     except HalfseenError as error:
         row = error.row
-        told = [f"line {row + 2}"] if counted and row is not None else []
-        if data.labels is not None and row is not None and row < len(data):
-            told.append(f"label {data.labels[row]!r}")
-        if told:
-            error.where += f" ({', '.join(told)})"
+        if row is not None and row < len(data):
+            told = [] if records is None else [f"line {records.lines[row]}"]
+            told += [] if data.labels is None else [f"label {data.labels[row]!r}"]
+            error.where += f" ({', '.join(told)})" if told else ""
         raise
 
 

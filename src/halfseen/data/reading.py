@@ -136,9 +136,7 @@ def read_csv(
     """
     form = CellFormat(decimal, thousands, not_detected, missing)
     table = FileColumns(read_records(path, separator, encoding, form))
-    if columns is None:
-        _doubt_names(table, form)
-    return _read(table, form, columns, index, unreadable, companions)
+    return read_columns(table, form, columns, index, unreadable, companions)
 
 
 def read_parquet(
@@ -179,7 +177,7 @@ def read_parquet(
     form = CellFormat(decimal, thousands, not_detected, missing)
     asked = [columns] if isinstance(columns, str) else list(columns or ())
     table = open_parquet(path, {index, *asked})
-    return _read(table, form, columns, index, unreadable, companions)
+    return read_columns(table, form, columns, index, unreadable, companions)
 
 
 def from_frame(
@@ -216,10 +214,10 @@ def from_frame(
     IntervalData(3 rows, 2 columns; cells: 4 seen, 1 below, 1 blank)
     """
     form = CellFormat(decimal, thousands, not_detected, missing)
-    return _read(FrameColumns(frame), form, columns, index, unreadable, companions)
+    return read_columns(FrameColumns(frame), form, columns, index, unreadable, companions)
 
 
-def _read(
+def read_columns(
     table: Columns,
     form: CellFormat,
     columns: Sequence[str] | str | None,
@@ -227,6 +225,9 @@ def _read(
     unreadable: str,
     companions: bool,
 ) -> IntervalData:
+    """Read the columns that are wanted of a file or a frame."""
+    if columns is None and isinstance(table, FileColumns):
+        _doubt_names(table, form)
     if unreadable not in ("refuse", "missing"):
         raise InputError(f"unreadable must be 'refuse' or 'missing'; got {unreadable!r}.")
     place = None if index is None else find_column(table.names, str(index), argument("index"))
@@ -359,5 +360,5 @@ def _doubt_names(table: FileColumns, form: CellFormat) -> None:
             f"{', ...' if len(table.names) > 3 else ''}), and is read as the names of the columns. "
             "If it is a row, put a line with names before it.",
             AssumptionWarning,
-            stacklevel=3,
+            stacklevel=4,  # whoever called read_csv
         )
