@@ -37,17 +37,13 @@ FILES = sorted(SOURCE.rglob("*.py"))
 TOOL = Path(__file__).parents[1] / "tools" / "house.py"
 
 
-@pytest.fixture(scope="module")
-def house():
-    """The script that measures the house."""
-    told = importlib.util.spec_from_file_location("house", TOOL)
-    module = importlib.util.module_from_spec(told)
-    told.loader.exec_module(module)
-    return module
+spec = importlib.util.spec_from_file_location("house", TOOL)
+house = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(house)
 
 
-def test_no_module_imports_itself_in_a_circle(house):
-    """Not even later, when a function is called."""
+def test_no_module_imports_itself_in_a_circle():
+    """Not even later, when a function is called. That packages run before their modules is left out."""
     known = house.modules()
     graph = {name: house.imports(path, known) - {name} for name, path in known.items()}
     assert len(graph) == len(FILES)
@@ -55,18 +51,10 @@ def test_no_module_imports_itself_in_a_circle(house):
     assert not house.knots(graph)
 
 
-def test_circles_are_found(house):
+def test_circles_are_found():
     circle = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": {"e"}, "e": set(), "f": {"f"}}
     assert house.knots(circle) == [["a", "b", "c"]]
     assert house.longest_chain(circle) == ["a knot of 3", "d", "e"]
-
-
-def _nodes(tree):
-    """All nodes, but for what only type checkers import."""
-    for child in ast.iter_child_nodes(tree):
-        if not (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test)):
-            yield child
-            yield from _nodes(child)
 
 
 def _room(path):
@@ -74,7 +62,7 @@ def _room(path):
 
 
 def _imports(tree):
-    for node in _nodes(tree):
+    for node in house.nodes(tree):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports name the whole path"
             if node.module == "halfseen":

@@ -1,12 +1,16 @@
 """Errors know the cell that they are about, and are told in the words of whoever reads them."""
 
+import ast
 import pickle
+import shlex
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import halfseen as hs
 from halfseen.errors import argument, spelled, told_in_options
+from tests.docs.commands import options_of_commands
 
 
 def _refused(X, rule):
@@ -47,11 +51,13 @@ def test_a_row_without_a_column():
 def test_arguments_are_spelled_for_the_reader():
     assert argument("columns") == "columns="
     assert argument("decimal", ",") == "decimal=','"
+    assert argument("index", "it's") == 'index="it\'s"'
     with told_in_options():
         with told_in_options():
             assert argument("not_detected") == "--not-detected"
         # The inner one ends, the outer one does not.
-        assert argument("decimal", ",") == "--decimal ','"
+        assert argument("decimal", ";") == "--decimal ';'"
+        assert shlex.split(argument("index", "it's $HOME")) == ["--index", "it's $HOME"]
         assert argument("missing_at_random") == "--blank random"
         assert argument("resume", True) == "--resume"
         assert spelled("f(x)", "--f") == "--f"
@@ -59,3 +65,23 @@ def test_arguments_are_spelled_for_the_reader():
     with pytest.raises(KeyError), told_in_options():
         raise KeyError
     assert argument("resume", True) == "resume=True"
+
+
+def _advised():
+    """Every argument that messages name, as it is told on the command line."""
+    for path in sorted(Path(hs.__file__).parent.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+                continue
+            texts = [a.value if isinstance(a, ast.Constant) else "x" for a in node.args]
+            if node.func.id == "argument" and isinstance(node.args[0], ast.Constant):
+                with told_in_options():
+                    yield argument(*texts)
+            elif node.func.id == "spelled" and isinstance(node.args[1], ast.Constant):
+                yield texts[1]
+
+
+def test_what_is_advised_is_there():
+    advised = {word for text in _advised() for word in text.split() if word.startswith("--")}
+    assert {"--blank", "--columns", "--no-companions", "--saturated", "--quick"} <= advised
+    assert advised <= options_of_commands()[""]

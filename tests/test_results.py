@@ -37,15 +37,33 @@ def test_a_fit_has_all_that_the_solver_found(X):
     assert not hasattr(found, "summary")
 
 
-@pytest.mark.parametrize("name", ["fit", "full", "pairwise", "truncation", "missing_descent"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "fit",
+        "full",
+        "missing_descent",
+        "pairwise",
+        "truncated_sgd",
+        "truncation",
+        "truncation_psgd",
+    ],
+)
 def test_functions_are_found_again_where_they_were(name):
     """So that they can be sent to other processes."""
     function = getattr(hs.solvers, name)
     assert pickle.loads(pickle.dumps(function)) is function
     assert function.__doc__
     signature = inspect.signature(function)
-    assert signature.return_annotation == "Fit"
+    assert signature.return_annotation is hs.Fit
+    assert function.__annotations__["return"] is hs.Fit
     assert next(iter(signature.parameters)) == "X"
+
+
+def test_warnings_point_at_whoever_called(X):
+    with pytest.warns(hs.ConvergenceWarning) as caught:
+        hs.fit(X[:12], RULE, "pairwise")
+    assert caught[0].filename == __file__
 
 
 def test_load_is_found_again():

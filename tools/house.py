@@ -2,7 +2,8 @@
 
 Run ``python tools/house.py`` for what the source says, ``python tools/house.py --calls`` to run three
 calls too, and count the modules that each crosses. Lines of code are those that are neither blank nor
-comment nor docstring; imports inside functions count like others, those for type checkers do not.
+comment nor docstring; imports inside functions count like others, those for type checkers do not, nor
+does it that a package runs before its modules.
 """
 
 from __future__ import annotations
@@ -54,15 +55,16 @@ def lines_of_code(path: Path) -> int:
 def imports(path: Path, known: dict[str, Path]) -> set[str]:
     """Return the modules of the package that a file imports, at once or later."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    return {name for node in _nodes(tree) for name in _named(node, known)}
+    return {name for node in nodes(tree) for name in _named(node, known)}
 
 
-def _nodes(node: ast.AST) -> Iterator[ast.AST]:
+def nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield all nodes of a tree, but for what only type checkers import."""
     for child in ast.iter_child_nodes(node):
         typing = isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test)
         if not typing:
             yield child
-            yield from _nodes(child)
+            yield from nodes(child)
 
 
 def _named(node: ast.AST, known: dict[str, Path]) -> Iterator[str]:
@@ -142,7 +144,7 @@ def crossed(call: Callable[[], object]) -> tuple[int, int]:
 
 
 def calls() -> Iterator[tuple[str, Callable[[], object]]]:
-    """Return a fit, a fit with a report from a file, and imputations."""
+    """Yield a fit, a fit with a report from a file, and imputations."""
     import numpy as np
 
     import halfseen as hs
@@ -152,7 +154,8 @@ def calls() -> Iterator[tuple[str, Callable[[], object]]]:
     truth = hs.Gaussian(np.zeros(3), 0.5 + 0.5 * np.eye(3))
     X = hs.simulate(truth, rule, 200, 0)
     fit = hs.fit(X, rule, random_state=0)
-    folder = Path(tempfile.mkdtemp())
+    kept = tempfile.TemporaryDirectory()
+    folder = Path(kept.name)
     rows = ["a,b,c", *(",".join("<-0.5" if x != x else repr(float(x)) for x in row) for row in X)]
     (folder / "table.csv").write_text("\n".join(rows), encoding="utf-8")
     words = ["fit", str(folder / "table.csv"), "--report", str(folder / "page.html")]
@@ -161,6 +164,7 @@ def calls() -> Iterator[tuple[str, Callable[[], object]]]:
         "halfseen fit file.csv --report",
         lambda: app(words, standalone_mode=False),
     )
+    kept.cleanup()
     yield "fit.draw_imputations()", lambda: fit.draw_imputations(m=2, random_state=0)
 
 

@@ -6,6 +6,7 @@ from elsewhere may count its rows otherwise, so the place of a cell is kept besi
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -42,6 +43,9 @@ class HalfseenError(Exception):
             return self.sentence
         column = "" if self.column is None else f", column {self.column}"
         return f"{self.where}{column}: {self.sentence}"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
 
     def count_from(self, first: int) -> None:
         """Count the row from the first of a table of which only a part was looked at."""
@@ -127,6 +131,5 @@ def argument(name: str, *value: Any) -> str:
     ('--index site', '--no-companions')
     """
     python = f"{name}={', '.join(map(repr, value))}"
-    words = [str(one) if str(one).isalnum() else repr(one) for one in value]
-    option = " ".join([f"--{name.replace('_', '-')}", *words])
+    option = " ".join([f"--{name.replace('_', '-')}", *(shlex.quote(str(one)) for one in value)])
     return spelled(python, _OPTIONS.get(python, option))

@@ -740,9 +740,9 @@ def returning_fits(solver: Callable[P, Estimate], module: str) -> Callable[P, Fi
         return Fit.of(solver(*args, **kwargs))
 
     run.__module__ = module
-    run.__annotations__ = {**solver.__annotations__, "return": Fit.__name__}
-    told = inspect.signature(solver).replace(return_annotation=Fit.__name__)
-    run.__signature__ = told  # type: ignore[attr-defined]
+    run.__annotations__ = {**solver.__annotations__, "return": Fit}
+    signature = inspect.signature(solver).replace(return_annotation=Fit)
+    run.__signature__ = signature  # type: ignore[attr-defined]
     return run
 
 

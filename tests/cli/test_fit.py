@@ -209,6 +209,16 @@ def test_names_and_cells_are_quoted_as_they_are(halfseen, tmp_path):
     assert "row 1 (line 3), column row 7: the value 0.1 is seen" in told
 
 
+def test_losses_by_column(halfseen, tmp_path):
+    (tmp_path / "data.csv").write_text(RULED)
+    words = ("fit", "data.csv", "--seen", "lead: >=0.5", "--log", "--json", "--loss")
+    one, all_of_them = (json.loads(halfseen(*words, loss).stdout) for loss in ("lead=0.1", "0.1"))
+    assert one["mean"] == all_of_them["mean"]
+    refused = halfseen(*words, "tin=0.1")
+    assert refused.exit_code == 2
+    assert "tin" in refused.stderr
+
+
 def test_rows_are_told_by_the_line_where_they_start(halfseen, tmp_path):
     """Also where cells go over several lines."""
     (tmp_path / "data.csv").write_text('note,lead\n"one\ntwo",1.5\n"three\n\nfour",0.1\nfive,2.5\n')

@@ -108,7 +108,7 @@ def test_a_finished_checkpoint_is_gone_on_from(halfseen, folder):
         (("table.csv", "--memory", "1GB"), "--memory is for Parquet files"),
         (("-", "--scheduler", "tcp://127.0.0.1:1"), "--scheduler is for Parquet files"),
         (("data", "--memory", "tiny"), "memory must be a positive amount"),
-        (("data", "--memory", "1MB"), "are too little: this process already holds"),
+        (("data", "--memory", "1MB"), "is too little: this process already holds"),
         (("data", "--report", "r.html"), "--report needs the table in memory"),
         (("data", "--saturated"), "--saturated is not for tables that are read in pieces"),
         (("data", "--index", "x0"), "--index is not for tables that are read in pieces"),

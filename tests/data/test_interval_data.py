@@ -99,7 +99,7 @@ def test_holes_have_a_set_for_each_hidden_cell():
         ([[np.nan]], [[-INF]], "both -inf.*NaN in both"),
         ([[1.0, 2.0]], [[1.0], [2.0]], r"same shape; got \(1, 2\) and \(2, 1\)"),
         ([1.0], [2.0], "table of rows and columns"),
-        ([["<1"]], [[1.0]], "row 0, column 0 holds .*<1"),
+        ([["<1"]], [[1.0]], "row 0, column 0: the cell holds .*<1"),
         (hs.IntervalData(LOWER, UPPER), UPPER, "got IntervalData"),
     ],
 )

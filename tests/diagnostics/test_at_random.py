@@ -10,6 +10,7 @@ from halfseen.data.transforms import Identity
 from halfseen.diagnostics.at_random import cut_off, fit_excess
 from halfseen.diagnostics.mechanism import _unlikely
 from halfseen.diagnostics.reading import read
+from halfseen.errors import told_in_options
 from halfseen.parallel import single_blas_thread
 
 inf, nan = np.inf, np.nan
@@ -42,6 +43,9 @@ def test_blank_cells_far_from_any_limit_look_missing_at_random(rule, told):
     assert first.title == "Hidden cells look missing at random"
     assert first.text.startswith(f"These {np.isnan(x).sum()} cells look missing at random")
     assert "missing_at_random=" in first.text
+    with told_in_options():
+        told = hs.diagnose(X, hs.rules({"pH": rule}), simulations=99).findings[0].text
+    assert "Pass --blank random for them." in told
     # The rest of the column is as normal as it is without them.
     assert not any(f.title == "Not normal" for f in found.findings)
     assert found.suggested_transform == {}

@@ -201,7 +201,7 @@ def test_what_does_not_go_in_pieces_is_said(tmp_path):
         (lambda: hs.fit(folder, box), "under RowTruncation the table is needed in memory"),
         (lambda: hs.fit(folder, LIMITS, transforms="boxcox"), "the power of boxcox is learned"),
         (lambda: hs.fit(folder, THRESHOLDS, "missing_descent"), "does not fit a table in pieces under"),
-        (lambda: hs.fit(X, LIMITS, memory="10MB"), "10 MB of memory are too little"),
+        (lambda: hs.fit(X, LIMITS, memory="10MB"), "10 MB of memory is too little"),
         (lambda: hs.fit(X, LIMITS, memory="lots"), "memory must be a positive amount"),
         (lambda: hs.fit(X, LIMITS, scratch=tmp_path / "none"), "scratch must be a folder that is there"),
         (lambda: hs.fit(X, LIMITS, client="tcp://nowhere"), "client must be a dask.distributed.Client"),
@@ -268,6 +268,13 @@ def test_pieces_that_are_not_as_they_were_told_are_refused():
         chunks = X.map_blocks(wrong, dtype=float, meta=np.empty((0, 4)))
         with pytest.raises(InputError, match=r"row 0: a piece .* but \(100, 4\) was told"):
             hs.fit(chunks, LIMITS)
+
+    def third(part, block_info=None):
+        return part[:50] if block_info and block_info[0]["chunk-location"][0] == 2 else part
+
+    chunks = X.map_blocks(third, dtype=float, meta=np.empty((0, 4)))
+    with pytest.raises(InputError, match=r"row 200: a piece .* has shape \(50, 4\)"):
+        hs.fit(chunks, LIMITS)
 
 
 def test_frames_keep_their_names_and_tables(tmp_path):

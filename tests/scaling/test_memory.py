@@ -96,7 +96,7 @@ def test_what_is_left_of_a_promise():
 
 def test_a_promise_that_cannot_be_kept():
     with pytest.raises(
-        hs.InputError, match=r"1 MB of memory are too little: .* already holds"
+        hs.InputError, match=r"1 MB of memory is too little: .* already holds"
     ) as caught:
         budget("1MB")
     # What it says to try does.

@@ -19,7 +19,7 @@ def given(table: Table, method: str) -> tuple[Any, Any, dict[str, Any]]:
     if kind == "winner":
         return table.values, hs.SelfSelection(), {"covariance": "diagonal"}
     if kind == "truncated":
-        return table.values, hs.Truncation(SETS[task["set"]]), {}
+        return table.values, hs.RowTruncation(SETS[task["set"]]), {}
     if method == "auto":
         return hs.IntervalData(table.array("lower"), table.array("upper")), None, {}
     limits = hs.DetectionLimits(lower=task["lower_limits"], upper=task["upper_limits"])

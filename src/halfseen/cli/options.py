@@ -167,7 +167,8 @@ Loss = Annotated[
     typer.Option(
         "--loss",
         metavar="SHARE|learn",
-        help="Share of the values that the rule shows which were lost all the same: 0.1, or learn.",
+        help="Share of the values that the rule shows which were lost all the same: 0.1, or learn; "
+        "or by column: 'lead=0.1, zinc=learn'.",
         rich_help_panel=_MODEL,
     ),
 ]
@@ -296,9 +297,16 @@ def reads_table(command: Callable[..., Any]) -> Callable[..., Any]:
 _LISTS = ("seen", "transform", "not_detected", "missing")
 
 
-def read_loss(given: str) -> float | str:
-    """Read what was said of lost values: a share, or that it is to be learned."""
+def read_loss(given: str) -> float | str | dict[str, float | str]:
+    """Read what was said of lost values: a share, or that it is to be learned; of all, or by column."""
+    if "=" in given:
+        pairs = (part.rpartition("=") for part in given.split(","))
+        return {name.strip(): _share(text) for name, _, text in pairs}
+    return _share(given)
+
+
+def _share(text: str) -> float | str:
     try:
-        return float(given)
+        return float(text)
     except ValueError:
-        return given
+        return text.strip()

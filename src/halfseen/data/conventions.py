@@ -122,15 +122,13 @@ def flag_kind(name: str) -> str:
     return SUFFIXES.get(split_name(name)[1] or name.strip().casefold(), "")
 
 
-def find_column(names: Sequence[str], name: str, argument: str, others: Iterable[str] = ()) -> int:
+def find_column(names: Sequence[str], name: str, where: str, others: Iterable[str] = ()) -> int:
     """Return the position of a column; an unknown one gets the closest match."""
     places = [j for j, known in enumerate(names) if known == name]
     if len(places) == 1:
         return places[0]
     if places:
-        raise InputError(
-            f"{argument}: {len(places)} columns are named {name!r}; rename them first."
-        )
+        raise InputError(f"{where}: {len(places)} columns are named {name!r}; rename them first.")
     known = list(dict.fromkeys([*names, *others]))
     # Names differ in case more often than in letters.
     folded = {other.casefold().strip(): other for other in known}
@@ -140,7 +138,7 @@ def find_column(names: Sequence[str], name: str, argument: str, others: Iterable
     else:
         shown = ", ".join(shorten(other) for other in known[:8])
         hint = f"the table has {shown}{', ...' if len(known) > 8 else ''}."
-    raise InputError(f"{argument}: there is no column {shorten(str(name))}; {hint}")
+    raise InputError(f"{where}: there is no column {shorten(str(name))}; {hint}")
 
 
 def _companions(names: Sequence[str], places: Sequence[int], contents: Contents) -> Companions:

@@ -188,9 +188,9 @@ def _numbers_of_objects(array: NDArray[Any]) -> NDArray[np.float64]:
         ):
             out[index] = float_of(value)
             continue
-        place = ", ".join(f"{word} {k}" for word, k in zip(("row", "column"), index, strict=False))
         raise InputError(
-            f"every cell must be a number, or NaN where it is hidden; {place} holds {value!r} "
-            f"(dtype {array.dtype}). argument must be a number, not {type(value).__name__}."
+            f"the cell holds {value!r} (dtype {array.dtype}); every cell must be a number, or NaN where "
+            f"it is hidden. argument must be a number, not {type(value).__name__}.",
+            *(index[:1] if len(index) < 2 else (index[0], str(index[1]))),
         )
     return out

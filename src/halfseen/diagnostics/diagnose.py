@@ -16,7 +16,7 @@ from halfseen.diagnostics.findings import collect
 from halfseen.diagnostics.fitted_rows import Ground, stand_on
 from halfseen.diagnostics.losses import Losses, judge_losses
 from halfseen.diagnostics.mechanism import column_limits, look_at_mechanism, taken_at_random
-from halfseen.diagnostics.reading import Reading, read, scales, unpack
+from halfseen.diagnostics.reading import Reading, read, scales, unpack, without_a_fit
 from halfseen.diagnostics.transforms import suggest_transforms
 from halfseen.diagnostics.whole import judge_normality
 from halfseen.errors import HalfseenWarning, InputError
@@ -181,7 +181,7 @@ def diagnose(
 
 def _ground(reading: Reading, fit: Estimate | None, given: Any, seed: int) -> Ground | str:
     if fit is None:
-        return "no fit was given: pass fit=, or the fit itself"
+        return without_a_fit()
     if reading.broken is not None or reading.contradictions:
         return "the table contradicts the rule"
     return stand_on(fit, given, seed)

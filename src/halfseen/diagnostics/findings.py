@@ -218,8 +218,8 @@ def _of_losses(losses: Losses, marks: tuple[Mark, ...]) -> Iterator[Finding]:
     text = (
         "More cells are hidden than the rule and the rest of their rows explain "
         f"({shown(losses.p_value)}), in {names}. They look as if they were hidden for other "
-        "reasons too, unless the table is not normal. Say which are missing at random "
-        f"({argument('missing_at_random')}), or let the fit learn how many values were lost "
+        "reasons too, unless the table is not normal. If they are missing at random, say so "
+        f"({argument('missing_at_random')}); or let the fit learn how many values were lost "
         f"({argument('loss', 'learn')})."
     )
     column = losses.names[odd[0]] if len(odd) == 1 else None

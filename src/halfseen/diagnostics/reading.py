@@ -19,7 +19,7 @@ from halfseen.data.power import ColumnCells
 from halfseen.data.table import LARGEST_SQUARED, Table, check_finite, read_table
 from halfseen.data.transforms import Transform, read_transforms
 from halfseen.diagnostics.one_column import Column, HiddenByLimits, HiddenByRule, spread_ties
-from halfseen.errors import ContradictionError, HalfseenWarning, InputError
+from halfseen.errors import ContradictionError, HalfseenWarning, InputError, spelled
 from halfseen.missingness.base import ColumnRule, ColumnwiseMissingness, Missingness
 from halfseen.missingness.combined import Combined
 from halfseen.missingness.sets import Probability, everything
@@ -29,8 +29,6 @@ from halfseen.solvers.result import Estimate
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-
-SEVERAL_PIECES = "hidden cells may lie on either side of what is shown; pass fit= to test it"
 
 
 class Contradiction(NamedTuple):
@@ -124,14 +122,15 @@ class Reading:
         keep = rows[~self.blank[rows, j]]
         hidden, split = self.hidden[keep, j], self.split[keep, j]
         if self.intervals is not None and not (split.any() and (split == hidden).all()):
-            return SEVERAL_PIECES if split.any() else self._told_column(j, keep)
+            sides = f"hidden cells may lie on either side of what is shown; {_with_a_fit()}"
+            return sides if split.any() else self._told_column(j, keep)
         rule = self.column_rule(j)
         if rule is None and hidden.any():
-            return "other columns take part in hiding it; pass fit= to test it"
+            return f"other columns take part in hiding it; {_with_a_fit()}"
         if rule is None:
             rule = ColumnRule.of_set(everything)
         if isinstance(rule.seen_set, Probability):
-            return "chance takes part in hiding it; pass fit= to test it"
+            return f"chance takes part in hiding it; {_with_a_fit()}"
         if hidden.any() and rule.seen_set == everything:
             return "nothing says at which limit values were not detected"
         x = self.values[keep, j]
@@ -336,6 +335,16 @@ def _ends(
         upper[:, j] = np.where(below & ~np.isnan(low), low, upper[:, j])
         lower[:, j] = np.where(above & ~np.isnan(high), high, lower[:, j])
     return lower, upper, np.isneginf(lower) & np.isposinf(upper) & ~split, split
+
+
+def without_a_fit() -> str:
+    """Say why all columns together are not tested."""
+    return f"no fit was given: {spelled('pass fit=, or the fit itself', 'leave --quick out')}"
+
+
+def _with_a_fit() -> str:
+    """Say what tests a column that its own cells cannot."""
+    return f"{spelled('pass fit=', 'leave --quick out')} to test it"
 
 
 def unpack(

@@ -28,7 +28,7 @@ from halfseen.diagnostics.normality import (
     tested_rows,
 )
 from halfseen.diagnostics.one_column import Distances
-from halfseen.diagnostics.reading import Reading
+from halfseen.diagnostics.reading import Reading, without_a_fit
 from halfseen.diagnostics.shape import ALL_TOGETHER, judge_shape
 from halfseen.errors import HalfseenError
 from halfseen.parallel import map_in_order, single_blas_thread
@@ -133,7 +133,7 @@ def judge_normality(
     advance: Callable[[], None],
 ) -> Normality:
     """Make all tests that the table and the fit allow."""
-    reason, completed = "no fit was given: pass fit=, or the fit itself", None
+    reason, completed = without_a_fit(), None
     if fit is not None:
         answer = _completed(reading, fit, given, seed)
         completed, reason = (None, answer) if isinstance(answer, str) else (answer, "")

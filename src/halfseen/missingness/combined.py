@@ -215,8 +215,8 @@ def _pairs(parts: Any) -> list[tuple[Any, Any]]:
 def _rule(k: int, rule: Any) -> Missingness:
     if isinstance(rule, RowTruncation):
         raise InputError(
-            f"part {k} is RowTruncation, which shows rows whole or not at all, so it cannot be the rule "
-            "of some columns only. Use SelfCensoring or DetectionLimits for them."
+            f"part {k} is a RowTruncation, which shows rows whole or not at all, so it cannot be the "
+            "rule of some columns only. Use SelfCensoring or DetectionLimits for them."
         )
     if not isinstance(rule, Missingness):
         raise InputError(f"part {k} needs a rule such as DetectionLimits(...); got {rule!r}.")

@@ -145,7 +145,7 @@ def budget(memory: str | float | None, least: int = LEAST) -> int | None:
     left = promised - held
     if left < least:
         raise InputError(
-            f"{human_bytes(promised)} of memory are too little: this process already holds "
+            f"{human_bytes(promised)} of memory is too little: this process already holds "
             f"{human_bytes(held)}, and the work needs at least {human_bytes(least)} more. Try "
             f"{argument('memory', f'{math.ceil((held + least) / 1e6)}MB')} or more."
         )

@@ -1,6 +1,7 @@
 """One file per algorithm, and one door to them all.
 
-Algorithms give estimates; who comes through this door gets fits, of which more can be asked.
+Algorithms give estimates; who comes through this door gets fits, of which more can be asked. The door
+stands above ``halfseen.results``; what is behind it, below.
 """
 
 from halfseen.data.learned_power import LearnedPower

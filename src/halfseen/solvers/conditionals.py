@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from halfseen.checks import real_array
 from halfseen.data.table import LARGEST_SQUARED
-from halfseen.errors import ContradictionError, InputError, argument
+from halfseen.errors import ContradictionError, InputError, spelled
 from halfseen.gaussian import Gaussian
 from halfseen.missingness.linear_threshold import LinearThreshold
 from halfseen.samplers import Region
@@ -158,8 +158,8 @@ def check_covariance(covariance: object, d: int) -> Gaussian:
     """Return N(0, Σ) for a known covariance of d columns, or raise with a sentence."""
     if covariance is None:
         raise InputError(
-            f"this method needs the covariance: pass {argument('covariance')}, of shape "
-            f"({d}, {d}). It learns the mean alone."
+            "this method needs the covariance: pass "
+            f"{spelled('covariance=', 'it from Python')}, of shape ({d}, {d}). It learns the mean alone."
         )
     S = real_array("covariance", covariance, "an array of numbers")
     if S.shape != (d, d):

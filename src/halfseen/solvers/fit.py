@@ -208,7 +208,7 @@ def _with_warning(result: Estimate) -> Estimate:
     """Warn whoever called ``fit`` if the answer needs a look."""
     if result.status.severity >= Status.TOO_FEW_JOINT_ROWS.severity:
         details = " ".join(note.text for note in result.notes if note.status is result.status)
-        warnings.warn(f"{result.status.value} {details}", ConvergenceWarning, stacklevel=3)
+        warn(f"{result.status.value} {details}", ConvergenceWarning)
     return result
 
 
@@ -340,8 +340,8 @@ def _warn_of_blanks(data: IntervalData, rule: Missingness, solver: Callable[...,
         elif solver is truncated_sgd:
             remedy = "Leave these rows out if they are simply missing."
         else:
-            blanks = argument("missing_at_random")
-            remedy = f'If they are simply missing, use method="full" with {blanks}.'
+            full_with = f"{argument('method', 'full')} with {argument('missing_at_random')}"
+            remedy = f"If they are simply missing, use {full_with}."
         warn(
             "blank cells are taken to be hidden by the rule, in column "
             f"{name_some(told, 6)}. {remedy}"

@@ -105,9 +105,10 @@ class Reader:
         values = piece.read()
         if values.shape != (place.rows, len(self.names)):
             raise InputError(
-                f"row 0: a piece of the table that begins here has shape {values.shape}, but "
+                f"a piece of the table that begins here has shape {values.shape}, but "
                 f"{(place.rows, len(self.names))} was told. Chunks of Dask must have the sizes that "
-                "they tell: X.compute_chunk_sizes() finds them."
+                "they tell: X.compute_chunk_sizes() finds them.",
+                0,
             )
         if self.transforms is None:
             return values, rule

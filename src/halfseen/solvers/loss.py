@@ -200,9 +200,8 @@ def _ruled_columns(rule: Missingness | None, names: Sequence[str], X: Any) -> Ma
         what = "no rule is stated" if rule is None else f"the rule is {type(rule).__name__}"
         raise InputError(
             f"{argument('loss')} is for cells that a rule may have hidden, each by its own value, "
-            f"as DetectionLimits and SelfCensoring do; {what}. Leave {argument('loss')} out, and "
-            f"say with {argument('missing_at_random')} which cells are simply missing, where that "
-            "is known."
+            f"as DetectionLimits and SelfCensoring do; {what}. Leave {argument('loss')} out; "
+            f"where cells are known to be simply missing, say so with {argument('missing_at_random')}."
         )
     if isinstance(X, IntervalData):
         ruled = ruled & ~_marked(X)

@@ -16,6 +16,7 @@ from halfseen.data.table import read_table
 from halfseen.errors import (
     AssumptionWarning,
     ContradictionError,
+    HalfseenWarning,
     InputError,
     NotIdentifiedError,
 )
@@ -112,12 +113,12 @@ def check_suspects(
         rule.check_column(values[:, i], int(i), moments.names[i])
 
 
-def warn(text: str) -> None:
-    """Warn the caller of the solver, or of ``fit``, of how the input was read."""
+def warn(text: str, category: type[HalfseenWarning] = AssumptionWarning) -> None:
+    """Warn whoever called into the package: of how the input was read, unless it is something else."""
     depth, frame = 1, inspect.currentframe()
     while frame is not None and frame.f_globals.get("__name__", "").startswith("halfseen."):
         frame, depth = frame.f_back, depth + 1
-    warnings.warn(text, AssumptionWarning, stacklevel=depth)
+    warnings.warn(text, category, stacklevel=depth)
 
 
 def _warn_of_habits(

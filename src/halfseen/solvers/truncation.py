@@ -86,7 +86,7 @@ def finish(
     floor: float,
     history: dict[str, Any],
 ) -> Estimate:
-    """Assemble the pieces into a ``Fit``, with notes on whatever was out of the ordinary."""
+    """Assemble the pieces into an ``Estimate``, with notes on whatever was out of the ordinary."""
     covariance, before, projected = assemble(marginals.deviation, pairs.rho, floor)
     notes = joint_row_notes(data.moments)
     notes += projection_notes(covariance, before, projected, floor)

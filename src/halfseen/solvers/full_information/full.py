@@ -260,7 +260,9 @@ def m_step_for(
         structure = Free()
         if _too_few_rows(about):
             structure = Shrinkage()
-            text = f"{n} rows, {d} columns. Choose {argument('covariance')} yourself to say how."
+            text = (
+                f"{n} rows, {d} columns. Choose a structure of the covariance yourself to say how."
+            )
             notes.append(Note(Status.REGULARISED, text))
     known = None
     if mean is not None:

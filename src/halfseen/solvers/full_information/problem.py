@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,8 +14,9 @@ from numpy.typing import NDArray
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.moments import PairMoments
 from halfseen.data.table import check_finite, read_table
-from halfseen.errors import ContradictionError, InputError, NotIdentifiedError, argument, spelled
+from halfseen.errors import ContradictionError, InputError, NotIdentifiedError, spelled
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness
+from halfseen.missingness.grammar import quoted
 from halfseen.missingness.holes import SEEN, Holes, Scan
 from halfseen.missingness.self_censoring import SelfCensoring
 from halfseen.missingness.sets import everything
@@ -370,7 +372,7 @@ def _holes_under(
             warn(
                 f"blank cells in column {name_some(names)} are taken to be missing at random, "
                 "since other cells there say that they were not detected. Pass "
-                f"{argument('missing_at_random')} to say otherwise."
+                f"{spelled('missing_at_random=', '--blank hidden')} to say otherwise."
             )
     values = data.values
     rule.check(values, data.names, told | mask)
@@ -401,7 +403,7 @@ def _need_a_rule(data: IntervalData, unexplained: Mask) -> None:
         name = data.names[column]
         stated = spelled(
             f"rules({{{name!r}: '>=0.5'}}) or DetectionLimits(lower={{{name!r}: 0.5}})",
-            f"--seen '{name}: >=0.5'",
+            f"--seen {shlex.quote(f'{quoted(name)}: >=0.5')}",
         )
         raise InputError(
             f"the cell says that the value was not detected, but not at "

@@ -57,9 +57,10 @@ def read_degrees(errors: str, degrees_of_freedom: float | None) -> float | None:
         )
     number = isinstance(degrees_of_freedom, int | float | np.integer | np.floating)
     if not number or isinstance(degrees_of_freedom, bool) or not degrees_of_freedom >= FEWEST:
+        name = argument("degrees_of_freedom").rstrip("=")
         raise InputError(
-            f"{argument('degrees_of_freedom')} must be a number, at least {FEWEST:g} (below, there "
-            f"is no mean); got {reprlib.repr(degrees_of_freedom)}."
+            f"{name} must be a number, at least {FEWEST:g} (below, there is no mean); got "
+            f"{reprlib.repr(degrees_of_freedom)}."
         )
     return float(degrees_of_freedom) if degrees_of_freedom < LIKE_A_GAUSSIAN else math.inf
 
