@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import halfseen as hs
+from halfseen.results import as_fit
 from halfseen.solvers.pairwise import pairwise
 from halfseen.solvers.result import Estimate
 
@@ -29,7 +30,7 @@ def test_all_doors_give_fits(method, X):
 def test_a_fit_has_all_that_the_solver_found(X):
     found = pairwise(X, RULE)
     assert type(found) is Estimate
-    fit = hs.Fit.of(found)
+    fit = as_fit(found)
     assert vars(fit) == vars(found)
     assert repr(found) == "Estimate" + repr(fit).removeprefix("Fit")
     # And what can be asked of a fit is not asked of an estimate.

@@ -145,11 +145,6 @@ class Fit(Estimate):
     'The solver settled on an answer inside its domain.'
     """
 
-    @classmethod
-    def of(cls, estimate: Estimate) -> Fit:
-        """Return a fit with the numbers of a solver."""
-        return cls(**{field.name: getattr(estimate, field.name) for field in fields(estimate)})
-
     def robust_standard_errors(self, clusters: ArrayLike | None = None) -> StandardErrors:
         """Return standard errors from the scatter of the rows, not from the model (a sandwich).
 
@@ -729,6 +724,11 @@ class Fit(Estimate):
         save(self, path)
 
 
+def as_fit(estimate: Estimate) -> Fit:
+    """Return a fit with the numbers of a solver."""
+    return Fit(**{field.name: getattr(estimate, field.name) for field in fields(estimate)})
+
+
 def returning_fits(solver: Callable[P, Estimate], module: str) -> Callable[P, Fit]:
     """Turn what a solver finds into a fit, which more can be asked of.
 
@@ -737,7 +737,7 @@ def returning_fits(solver: Callable[P, Estimate], module: str) -> Callable[P, Fi
 
     @functools.wraps(solver)
     def run(*args: P.args, **kwargs: P.kwargs) -> Fit:
-        return Fit.of(solver(*args, **kwargs))
+        return as_fit(solver(*args, **kwargs))
 
     run.__module__ = module
     run.__annotations__ = {**solver.__annotations__, "return": Fit}

@@ -328,7 +328,7 @@ def test_nested_fits_learn_their_shares_each():
     assert found.statistic == pytest.approx(ref, rel=1e-9)
     assert found.degrees_of_freedom == 1
     plain = hs.fit(X, rule, covariance="diagonal", random_state=0, n_jobs=1)
-    with pytest.raises(hs.errors.InputError, match="the same loss="):
+    with pytest.raises(hs.errors.InputError, match="the same losses"):
         hs.likelihood_ratio_test(plain, large)
 
 
