@@ -68,7 +68,7 @@ def test_only_cells_that_the_rule_hides_are_said_to_be_hidden_by_it(method):
     assert 0 < with_limit < data.blank[:, 0].sum()
     assert "x1" not in said
     # What it tells to do can be done.
-    assert ('method="full"' in said) == (method == "pairwise")
+    assert ("method='full'" in said) == (method == "pairwise")
 
 
 def test_cells_that_no_rule_hides_are_not_said_to_be_hidden():
