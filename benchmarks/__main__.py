@@ -34,7 +34,11 @@ from benchmarks import (  # noqa: F401 - importing registers their tasks
     speed,
     tables,
 )
-from benchmarks.comparison import compare, pages
+from benchmarks.comparison import (  # noqa: F401 - importing registers its task
+    before,
+    compare,
+    pages,
+)
 from benchmarks.registry import TASKS, Row
 
 COMPARISONS = compare.names()

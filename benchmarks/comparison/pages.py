@@ -116,6 +116,9 @@ a Gaussian that is known, so that errors can be told. Tools in R take part where
 packages are installed (on Debian: r-base-core and r-cran- with tmvtnorm, openmx, lava, mets,
 survival, mice and jsonlite).
 
+Times of halfseen here are those of the engine before it was rewritten for hard tables. What that changed
+on these tables, in accuracy and in time, is in `benchmarks/RESULTS.md` under `comparison_before`.
+
 ```{{image}} figures/comparison.png
 :alt: {picture}
 :align: center
