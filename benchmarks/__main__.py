@@ -109,7 +109,8 @@ def _measure(name: str, quick: bool, keep: bool) -> int:
         return 1
     seconds = time.perf_counter() - start
     print(f"({seconds:.0f} s)", flush=True)
-    if keep:
+    # A task that measured nothing leaves what it measured before.
+    if keep and rows:
         results.keep(name, seconds, rows, ORDER)
     return sum(row.met is False for row in rows)
 

@@ -18,13 +18,13 @@ from benchmarks.comparison.compare import CAP
 from benchmarks.comparison.judge import Verdict, judge
 from benchmarks.comparison.problems import Problem, problems
 from benchmarks.comparison.processes import Outcome, run, tools
+from benchmarks.hard import BEFORE
 from benchmarks.limits import cramer_rao
 from benchmarks.registry import Row, task
 
-BEFORE = "HALFSEEN_BEFORE"
 # What one engine may be worse by: in its errors, on the same tables, and in time, which is noisy.
 WORSE, SLOWER = 1.02, 1.1
-# Both engines answer; quick runs stop at this many columns.
+# Quick runs stop at this many columns.
 QUICK_COLUMNS = 5
 
 
@@ -33,7 +33,7 @@ def comparison_before(quick: bool) -> Iterator[Row]:
     """Divide errors and times of ``auto`` by those of another checkout."""
     before = os.environ.get(BEFORE)
     if before is None:
-        yield Row(f"set {BEFORE} to the folder src of another checkout", "nothing measured", "")
+        print(f"  nothing to compare with: set {BEFORE} to the folder src of another checkout")
         return
     sources = Path(hs.__file__).parents[1], Path(before).resolve()
     with tempfile.TemporaryDirectory() as scratch:
