@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import halfseen as hs
+from halfseen.kernels.lanes import LANES
 
 SOURCE = Path(hs.__file__).parent
 # A module may import only from levels below its own, or from its own package.
@@ -96,6 +97,12 @@ def test_kernels_are_cached_release_the_lock_and_keep_nan(path):
             if isinstance(name, ast.Name) and name.id in ("njit", "jit"):
                 assert isinstance(decorator, ast.Call), node.name
                 flags = {k.arg: getattr(k.value, "value", None) for k in decorator.keywords}
+                if None in flags:
+                    assert ast.unparse(decorator).endswith("**LANES)"), node.name
+                    flags = {**{k: v for k, v in flags.items() if k}, **LANES}
+                    assert flags.pop("inline", "always") == "always", node.name
+                    # Products and sums in one go; NaN and the order of sums stay what they are.
+                    assert flags.pop("fastmath") == {"contract"}, node.name
                 assert flags == {"cache": True, "nogil": True, "error_model": "numpy"}, node.name
 
 

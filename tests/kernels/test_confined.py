@@ -152,7 +152,9 @@ def _covariance(rho, sigma=(1.2, 0.7)):
 
 def _box(m, S, left, right):
     out = np.empty((5, 5))
-    return confined.box_moments(m, S, np.arange(2), confines(left, right), out), out
+    return confined.box_moments(
+        m, np.linalg.cholesky(S), np.arange(2), confines(left, right), out
+    ), out
 
 
 def _plane_moments(m, S, left, right):
@@ -294,13 +296,13 @@ def _slow_order(m, S, pieces):
 def test_the_least_likely_cell_comes_first(sets, rho):
     S = (np.full((4, 4), rho) + (1.0 - rho) * np.eye(4)) * np.outer([1, 2, 1, 0.5], [1, 2, 1, 0.5])
     m, order = np.array([0.1, -0.3, 0.2, 0.4]), np.empty(4, dtype=np.int64)
-    confined.order_cells(m, S, np.arange(4), confines(*sets), order)
+    confined.order_cells(m, np.linalg.cholesky(S), np.arange(4), confines(*sets), order)
     assert order.tolist() == _slow_order(m, S, sets)
 
 
 def test_an_order_is_one_where_the_covariance_is_all_but_singular():
-    S, order = np.ones((4, 4)), np.empty(4, dtype=np.int64)
-    confined.order_cells(np.zeros(4), S, np.arange(4), confines(*AGAINST), order)
+    L, order = np.outer(np.ones(4), [1.0, 0.0, 0.0, 0.0]), np.empty(4, dtype=np.int64)
+    confined.order_cells(np.zeros(4), L, np.arange(4), confines(*AGAINST), order)
     assert sorted(order) == [0, 1, 2, 3]
 
 
@@ -315,7 +317,17 @@ def _expected(sets, S, m, A=None, c=None, count=4096):
     points, shift = lattice(count, h), np.full(h, 0.37)
     own = confines(*sets)
     mass = paths.expectation(
-        m, S, np.arange(h), A, c, own, points, shift, fill_of(own, A, c), first, second
+        m,
+        np.linalg.cholesky(S),
+        np.arange(h),
+        A,
+        c,
+        own,
+        points,
+        shift,
+        fill_of(own, A, c),
+        first,
+        second,
     )
     return mass, first, second
 
@@ -357,15 +369,29 @@ def test_two_bound_cells_match_quadrature():
     np.testing.assert_allclose(first, ref, atol=1e-3)
 
 
-@pytest.mark.parametrize("h", [1, 2, 6])
-def test_inverses_and_factors_are_those_of_numpy(h):
+@pytest.mark.parametrize("h", [1, 2, 6, 21])
+def test_the_factor_of_an_inverse_is_that_of_numpy(h):
     A = np.random.default_rng(h).normal(size=(h, h))
-    K = A @ A.T + 0.1 * np.eye(h)
-    S, L = np.empty((h, h)), np.zeros((h, h))
-    assert confined.invert(K, S) == pytest.approx(np.linalg.slogdet(K)[1], rel=1e-12, abs=1e-13)
-    np.testing.assert_allclose(S, np.linalg.inv(K), rtol=1e-9, atol=1e-11)
-    assert confined.cholesky(K, L)
-    np.testing.assert_allclose(L, np.linalg.cholesky(K), rtol=1e-10, atol=1e-12)
+    K, L = A @ A.T + 0.1 * np.eye(h), np.empty((h, h))
+    log_det = confined.inverse_root(K, L)
+    assert log_det == pytest.approx(np.linalg.slogdet(K)[1], rel=1e-12, abs=1e-13)
+    np.testing.assert_allclose(L, np.linalg.cholesky(np.linalg.inv(K)), rtol=1e-9, atol=1e-10)
     K[-1, -1] = -1.0
-    assert not confined.cholesky(K, L)
-    assert math.isnan(confined.invert(K, S))
+    assert math.isnan(confined.inverse_root(K, L))
+    assert np.isnan(L).all()
+
+
+def test_cells_that_are_independent_take_no_points():
+    sets, S, m = (
+        [[(-INF, 0.4)], [(-0.3, 0.9)], BOXES["unions"][0]],
+        np.diag([1.0, 0.5, 2.0]),
+        np.ones(3),
+    )
+    mass, first, second = _expected(sets, S, m, count=1)
+    for j in range(3):
+        one = _expected([sets[j]], S[j : j + 1, j : j + 1], m[j : j + 1])
+        mass -= one[0]
+        assert first[j] == one[1][0]
+        assert second[j, j] == one[2][0, 0]
+    assert mass == pytest.approx(0.0, abs=1e-12)
+    assert not (second - np.diag(np.diag(second))).any()

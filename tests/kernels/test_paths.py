@@ -17,6 +17,7 @@ MEAN = np.array([0.3, -0.5, 1.0, 0.0])
 COVARIANCE = np.array(
     [[1.0, 0.6, -0.3, 0.2], [0.6, 2.0, 0.5, -0.4], [-0.3, 0.5, 1.5, 0.3], [0.2, -0.4, 0.3, 0.8]]
 )
+ROOT = np.linalg.cholesky(COVARIANCE)
 NONE = np.empty((0, 4)), np.empty(0)
 V = np.array([[1.0, 0.5, 0.0, -0.6], [0.2, -1.0, 0.7, 0.0], [0.0, 0.3, 1.0, 1.0]])
 B = np.array([0.5, 0.9, 1.2])
@@ -63,7 +64,7 @@ def _filled(sets, A, c, count, shift):
     points = lattice(count, len(sets))
     X, weights = np.empty(points.shape), np.empty(len(points))
     mass = paths.fill_paths(
-        MEAN, COVARIANCE, np.arange(len(sets)), A, c, confines(*sets), points, shift, X, weights
+        MEAN, ROOT, np.arange(len(sets)), A, c, confines(*sets), points, shift, X, weights
     )
     return mass, X, weights
 
@@ -115,7 +116,7 @@ def test_the_lattice_has_less_noise_than_independent_points(name):
     for _ in range(60):
         X, weights = np.empty((257, 4)), np.empty(257)
         plain.append(paths.fill_paths(
-            MEAN, COVARIANCE, np.arange(4), A, c, confines(*sets), rng.random((257, 4)), np.zeros(4), X,
+            MEAN, ROOT, np.arange(4), A, c, confines(*sets), rng.random((257, 4)), np.zeros(4), X,
             weights,
         ))  # fmt: skip
     assert np.std(even) < 0.4 * np.std(plain)
@@ -131,7 +132,7 @@ def test_paths_are_smooth_functions_of_the_parameters(name):
     def value(t):
         m = MEAN + t * np.array([1.0, -0.5, 0.3, 0.2])
         return paths.fill_paths(
-            m, COVARIANCE, np.arange(4), A, c, confines(*sets), points, np.full(4, 0.3), X, weights
+            m, ROOT, np.arange(4), A, c, confines(*sets), points, np.full(4, 0.3), X, weights
         )
 
     differences = [
@@ -147,6 +148,82 @@ def test_one_inequality_is_exact_however_many_cells():
     ref = stats.norm.logcdf(B[0], v @ MEAN, math.sqrt(v @ COVARIANCE @ v))
     assert mass == pytest.approx(ref, rel=1e-12)
     np.testing.assert_allclose(weights, 1.0 / 17, rtol=1e-12)
+
+
+def _slow_walk(L, low, high, tilt, U):
+    # One path at a time, one step after the other, by SciPy.
+    h = len(L)
+    X, weights = np.empty(U.shape), np.zeros(len(U))
+    for q, u in enumerate(U):
+        e = np.zeros(h)
+        for j in range(h):
+            centre = L[j] @ e
+            a, b = (np.array([low[j], high[j]]) - centre) / L[j, j] - tilt[j]
+            step = stats.truncnorm(a, b)
+            e[j] = tilt[j] + step.ppf(u[j])
+            log_mass = stats.norm.logcdf(b) if a == -INF else stats.norm.logsf(a)
+            if np.isfinite([a, b]).all():
+                log_mass = math.log(integrate.quad(stats.norm.pdf, a, b, epsabs=0.0)[0])
+            weights[q] += log_mass + tilt[j] * (0.5 * tilt[j] - e[j])
+        X[q] = L @ e
+    return X, weights
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [
+        # Below and above limits, between them on either side of 0, and in a narrow interval.
+        ([-INF, 0.4, -0.5, 0.3, 0.999], [0.2, INF, 0.8, INF, 1.0]),
+        ([-INF, 3.0, 1.5, -4.0, -2.0001], [-3.0, INF, 4.0, -1.0, -2.0]),
+        # Further away than vectors of numbers go, and so wide that nothing is cut off.
+        ([-INF, 40.0, -9.0, -1.0, 0.0], [-38.0, INF, 30.0, INF, INF]),
+    ],
+)
+def test_a_walk_in_vectors_is_one_of_single_steps(low, high):
+    h, rng = 5, np.random.default_rng(8)
+    A = rng.normal(size=(h, h))
+    L, tilt = np.linalg.cholesky(0.3 * A @ A.T + np.eye(h)), np.array([0.4, -0.3, 0.0, 1.1, -0.2])
+    points, shift = lattice(17, h), rng.random(h)
+    U = (points + shift) % 1.0
+    X, weights = np.empty(points.shape), np.empty(len(points))
+    paths._walk(L, np.array(low), np.array(high), tilt, points, shift, X, weights)
+    ref, log_weights = _slow_walk(L, low, high, tilt, np.abs(2.0 * U - 1.0))
+    # Steps are right to 1e-9 of their size, and later ones follow from those before; a narrow interval
+    # all but fixes its step, whose mass has the relative error of the difference of two.
+    np.testing.assert_allclose(X, ref, rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(weights, log_weights, rtol=1e-7, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "sets",
+    [
+        [[(-INF, -0.2), (0.4, INF)], [(-1.0, 0.1), (0.3, 0.31), (2.0, INF)], LINE, [(0.2, INF)]],
+        # Pieces without mass next to others, on either side, and all of them far away.
+        [
+            [(-INF, -30.0), (-0.1, 0.1)],
+            [(39.0, 40.0), (50.0, INF)],
+            [(-3.0, -2.9999)],
+            [(-INF, 20.0)],
+        ],
+        [
+            hidden_with(1.5),
+            [(-INF, 0.0), (1.0, 2.0)],
+            [(-INF, -1.0), (1.0, INF)],
+            hidden_with(-1.0),
+        ],
+    ],
+)
+def test_paths_through_unions_in_vectors_are_those_of_single_steps(sets):
+    points, shift = lattice(31, 4), np.array([0.1, 0.6, 0.35, 0.8])
+    own, found = confines(*sets), []
+    for take in (paths._union_paths, paths._set_paths):
+        X, weights = np.empty(points.shape), np.empty(len(points))
+        bounds = NONE if take is paths._set_paths else ()
+        take(MEAN, ROOT, np.arange(4), *bounds, own, points, shift, X, weights)
+        found.append((X, weights))
+    # As for a walk; both are sums of four logarithms.
+    np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-7, atol=1e-6)
 
 
 def test_paths_of_a_far_region_have_the_limit_that_they_should():
@@ -194,7 +271,11 @@ def test_many_cells_have_the_mass_and_the_mean_of_their_region(h, rho):
     args = np.arange(h), np.empty((0, h)), np.empty(0), confines(*sets)
     for _ in range(40):
         X, weights = np.empty((521, h)), np.empty(521)
-        found.append(paths.fill_paths(m, S, *args, lattice(521, h), rng.random(h), X, weights))
+        found.append(
+            paths.fill_paths(
+                m, np.linalg.cholesky(S), *args, lattice(521, h), rng.random(h), X, weights
+            )
+        )
         first.append(weights @ X)
     # Five standard errors of 40 independent estimates, and of rejection; 521 points have a bias of the
     # variance of their weights over 521, which is a thousandth or two.
@@ -209,14 +290,14 @@ def test_many_cells_have_the_mass_and_the_mean_of_their_region(h, rho):
 def test_cells_against_each_other_are_sampled_well_in_any_order():
     # The share of the paths that count, (Σw)²/(n Σw²): without tilts it is 0.06 as the cells come, and
     # with steps half of the way 0.03 in the last order. At a quarter errors are twice as large.
-    S = np.full((4, 4), 0.95) + 0.05 * np.eye(4)
+    L = np.linalg.cholesky(np.full((4, 4), 0.95) + 0.05 * np.eye(4))
     rng, points = np.random.default_rng(4), lattice(61, 4)
     X, weights = np.empty(points.shape), np.empty(len(points))
     for order in ([0, 1, 2, 3], [2, 0, 1, 3], [3, 1, 0, 2]):
         args = np.arange(4), np.empty((0, 4)), np.empty(0), confines(*(AGAINST[j] for j in order))
         shares = []
         for _ in range(40):
-            paths.fill_paths(np.zeros(4), S, *args, points, rng.random(4), X, weights)
+            paths.fill_paths(np.zeros(4), L, *args, points, rng.random(4), X, weights)
             shares.append(1.0 / (len(weights) * (weights @ weights)))
         assert np.mean(shares) > 0.25
 
@@ -233,12 +314,12 @@ def test_cells_that_all_but_determine_each_other_are_no_worse_for_their_tilts(no
         S = A @ A.T + noise * np.eye(h)
         high = rng.multivariate_normal(none, S) + rng.exponential(0.7, h)
         own, order = confines(*([(-INF, b)] for b in high)), np.empty(h, dtype=np.int64)
-        confined.order_cells(none, S, np.arange(h), own, order)
-        S, L = S[np.ix_(order, order)], np.linalg.cholesky(S[np.ix_(order, order)])
+        confined.order_cells(none, np.linalg.cholesky(S), np.arange(h), own, order)
+        L = np.linalg.cholesky(S[np.ix_(order, order)])
         masses = []
         for shift in rng.random((8, h)):
             X, weights = np.empty(points.shape), np.empty(len(points))
-            one = paths.fill_box(none, S, order, *args, own, points, shift, X, weights)
+            one = paths.fill_box(none, L, order, *args, own, points, shift, X, weights)
             paths._walk(L, np.full(h, -INF), high[order], none, points, shift, X, weights)
             masses.append((one, paths._normalise(X, weights)))
         spread = np.std(masses, axis=0)
@@ -302,7 +383,7 @@ def test_the_expectation_of_bound_cells_is_that_of_paths():
     points, shift = lattice(4096, 4), np.full(4, 0.37)
     mass = paths.expectation(
         MEAN,
-        COVARIANCE,
+        ROOT,
         np.arange(4),
         A,
         c,

@@ -95,8 +95,9 @@ def _slow(Y, holes, points, shifts):
         if C.size:
             fill = paths.law_of(sets).fill
             mass = paths.expectation(
-                m, K, index[C].astype(np.int64), A, c, sets, points, shifts[r], fill, e, spread
-            )
+                m, np.linalg.cholesky(K), index[C].astype(np.int64), A, c, sets, points, shifts[r],
+                fill, e, spread,
+            )  # fmt: skip
         value[r] = density + mass
         # Cells that are missing are regressed on all the others.
         U, M = np.flatnonzero(~missing[r]), np.flatnonzero(missing[r])

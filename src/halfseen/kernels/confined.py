@@ -1,8 +1,8 @@
 """The law of a row's confined cells, given what is seen of it: moments of one and two, order of more.
 
 Confined cells have a set each, and inequalities may bind them together; given the seen cells they are
-normal, N(m, S), restricted to that region. One cell is integrated in closed form, two in intervals by
-quadrature; more are sampled, in an order that is found here, one by one (``kernels.paths``).
+normal, N(m, L Lᵀ), restricted to that region. One cell is integrated in closed form, two in intervals
+by quadrature; more are sampled, in an order that is found here, one by one (``kernels.paths``).
 """
 
 import math
@@ -12,7 +12,8 @@ import numpy as np
 from numba import njit
 
 from halfseen.kernels.bivariate import outer_nodes
-from halfseen.kernels.univariate import NEGLIGIBLE_DROP, draw, interval, log_mass
+from halfseen.kernels.lanes import add_rows, hazard_lane, log_lane, ndtr_lane
+from halfseen.kernels.univariate import FAR, NEGLIGIBLE_DROP, draw, interval, log_mass
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 # Nodes this many standard deviations away have no mass that a double can see.
@@ -168,15 +169,14 @@ def _add_rectangle(out, total, a, b, log_weight, rho, root, part):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def box_moments(m, S, sets, confines, out):
-    """Log-mass of N(m, S) on a product of two unions of intervals.
+def box_moments(m, L, sets, confines, out):
+    """Log-mass of N(m, L Lᵀ) on a product of two unions of intervals.
 
     ``out[a, b]`` becomes E[(x − m₀)^a (y − m₁)^b], a + b <= 4. Quadrature over the first cell, closed
     forms over the second, for each rectangle that has mass next to the others.
     """
-    s0, s1 = math.sqrt(S[0, 0]), math.sqrt(S[1, 1])
-    rho = S[0, 1] / (s0 * s1)
-    root = math.sqrt(max(1.0 - rho * rho, 1e-300))
+    s0, s1 = L[0, 0], math.hypot(L[1, 0], L[1, 1])
+    rho, root = L[1, 0] / s1, L[1, 1] / s1
     total, part = -math.inf, np.empty((5, 5))
     start = confines.piece[sets[0]], confines.piece[sets[1]]
     count = confines.piece[sets[0] + 1] - start[0], confines.piece[sets[1] + 1] - start[1]
@@ -236,46 +236,35 @@ def _mix(out, total, part, mass):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def cholesky(S, L):
-    """Fill the lower triangle of L with the Cholesky factor of S; return whether it exists."""
-    h = len(S)
-    for i in range(h):
-        for j in range(i + 1):
-            total = S[i, j]
-            for k in range(j):
-                total -= L[i, k] * L[j, k]
-            if i > j:
-                L[i, j] = total / L[j, j]
-            elif total > 0.0:
-                L[i, i] = math.sqrt(total)
-            else:
-                return False
-    return True
+def inverse_root(K, L):
+    """Fill L with the Cholesky factor of the inverse of K, K⁻¹ = L Lᵀ; return log|K|.
 
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def invert(K, S):
-    """Fill S with the inverse of a positive definite K; return log|K|, or NaN where it is not."""
+    Where K is not positive definite L is NaN, and so is what is returned.
+    """
     h = len(K)
-    L = np.zeros((h, h))
-    if not cholesky(K, L):
-        return math.nan
+    T, W, above = np.empty((h, h)), np.zeros((h, h)), np.empty(h)
     total = 0.0
-    # The inverse of L in place, and then S = L⁻ᵀ L⁻¹.
-    for j in range(h):
-        total += 2.0 * math.log(L[j, j])
-        L[j, j] = 1.0 / L[j, j]
-        for i in range(j + 1, h):
-            value = 0.0
-            for k in range(j, i):
-                value -= L[i, k] * L[k, j]
-            L[i, j] = value / L[i, i]
+    # With rows and columns in reverse, K = Tᵀ T with T upper triangular; W is the inverse of Tᵀ.
     for i in range(h):
-        for j in range(i + 1):
-            value = 0.0
-            for k in range(i, h):
-                value += L[k, i] * L[k, j]
-            S[i, j] = S[j, i] = value
+        for j in range(i, h):
+            T[i, j] = K[h - 1 - i, h - 1 - j]
+        for k in range(i):
+            above[k] = -T[k, i]
+        add_rows(above[:i], T, i, T[i, i:])
+        pivot = T[i, i]
+        if not pivot > 0.0:
+            L[:, :] = math.nan
+            return math.nan
+        total += math.log(pivot)
+        inverse = 1.0 / math.sqrt(pivot)
+        add_rows(above[:i], W, 0, W[i, :i])
+        W[i, i] = 1.0
+        for j in range(h):
+            W[i, j] *= inverse
+            T[i, j] *= inverse
+    for i in range(h):
+        for j in range(h):
+            L[i, j] = W[h - 1 - j, h - 1 - i]
     return total
 
 
@@ -311,40 +300,64 @@ def chord_at(stage, e, T, c, stages):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def order_cells(m, S, sets, confines, order):
+def _one_ends(sets, confines):
+    # Where a cell lies in one interval with one end, 1 or -1 as it is below or above it, and the end.
+    side, end = np.zeros(sets.size), np.zeros(sets.size)
+    for j in range(sets.size):
+        k = sets[j]
+        p = confines.piece[k]
+        if confines.piece[k + 1] == p + 1 and confines.node_start[k] == confines.node_start[k + 1]:
+            if confines.lower[p] == -math.inf:
+                side[j], end[j] = 1.0, confines.upper[p]
+            elif confines.upper[p] == math.inf:
+                side[j], end[j] = -1.0, confines.lower[p]
+    return side, end
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def order_cells(m, L, sets, confines, order):
     """Fill ``order`` with the cells of a row, the least likely first.
 
     Each is the one whose set has the least mass given those before it, where these have their expected
     values (Gibson, Glasbey and Elston 1994): weights of paths then differ little.
     """
     h = m.size
-    L, e, moments = np.zeros((h, h)), np.empty(h), np.empty(5)
+    left, mean, moments, row = np.dot(L, L.T), m.copy(), np.empty(5), np.empty(h)
+    side, end = _one_ends(sets, confines)
     for i in range(h):
         order[i] = i
     for i in range(h):
-        chosen, least, centre, s = -1, math.inf, 0.0, 0.0
+        chosen, least = -1, math.inf
         for p in range(i, h):
             j = order[p]
-            mean, left = m[j], S[j, j]
-            for k in range(i):
-                mean += L[j, k] * e[k]
-                left -= L[j, k] * L[j, k]
-            if not left > 0.0:
-                # What is left of S is rounding: the rest as they come.
+            if not left[j, j] > 0.0:
+                # What is left of the covariance is rounding: the rest as they come.
                 return
-            mass = set_log_mass(mean, math.sqrt(left), -math.inf, math.inf, sets[j], confines)
+            s = math.sqrt(left[j, j])
+            z = side[j] * (end[j] - mean[j]) / s
+            if side[j] != 0.0 and z > -FAR:
+                mass = log_lane(ndtr_lane(z))
+            else:
+                mass = set_log_mass(mean[j], s, -math.inf, math.inf, sets[j], confines)
             if chosen < 0 or mass < least:
-                chosen, least, centre, s = p, mass, mean, math.sqrt(left)
+                chosen, least = p, mass
         first = order[chosen]
         order[chosen], order[i] = order[i], first
-        set_moments(centre, s, -math.inf, math.inf, sets[first], confines, moments)
-        e[i] = moments[1] / s
-        for p in range(i, h):
+        s = math.sqrt(left[first, first])
+        z = side[first] * (end[first] - mean[first]) / s
+        if side[first] != 0.0 and z > -FAR:
+            expected = -side[first] * s * hazard_lane(z)
+        else:
+            set_moments(mean[first], s, -math.inf, math.inf, sets[first], confines, moments)
+            expected = moments[1]
+        for k in range(h):
+            row[k] = left[first, k] / left[first, first]
+        for p in range(i + 1, h):
             j = order[p]
-            value = S[j, first]
-            for k in range(i):
-                value -= L[j, k] * L[first, k]
-            L[j, i] = value / s
+            mean[j] += row[j] * expected
+            factor = left[j, first]
+            for k in range(h):
+                left[j, k] -= factor * row[k]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -12,8 +12,9 @@ import math
 import numpy as np
 from numba import njit
 
-from halfseen.kernels.blas import add_products
+from halfseen.kernels.blas import add_products, add_single_products
 from halfseen.kernels.confined import box_moments, chord_at, in_intervals, set_moments
+from halfseen.kernels.lanes import LANES, add_rows
 from halfseen.kernels.paths import path_moments
 from halfseen.kernels.patterns import centred_rows, confined_law, split
 
@@ -55,12 +56,12 @@ def _root_features(X, weights):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _one_cell(m, S, sets, A, c, confines):
+def _one_cell(m, root, sets, A, c, confines):
     # Covariance of (δ, δ²).
     stages = np.zeros(c.size, dtype=np.int64)
     low, high = chord_at(0, m, A, c, stages)
     e, out = np.empty(5), np.empty((2, 2))
-    set_moments(m[0], math.sqrt(S[0, 0]), low, high, sets[0], confines, e)
+    set_moments(m[0], root[0, 0], low, high, sets[0], confines, e)
     out[0, 0] = e[2] - e[1] * e[1]
     out[0, 1] = out[1, 0] = e[3] - e[1] * e[2]
     out[1, 1] = e[4] - e[2] * e[2]
@@ -68,10 +69,10 @@ def _one_cell(m, S, sets, A, c, confines):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _two_cells(m, S, sets, confines):
+def _two_cells(m, root, sets, confines):
     # Covariance of (δ₀, δ₁, δ₀², δ₁δ₀, δ₁²).
     e = np.empty((5, 5))
-    box_moments(m, S, sets, confines, e)
+    box_moments(m, root, sets, confines, e)
     powers = np.array([[1, 0], [0, 1], [2, 0], [1, 1], [0, 2]])
     out = np.empty((5, 5))
     for i in range(5):
@@ -130,26 +131,23 @@ def _lift(u, G, out):
             n += 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**LANES)
 def _path_scores(u, G, X, weights, out):
     # Row k of `out` is the score of path k less their mean, times the root of its weight.
-    d, h = G.shape
-    average = np.zeros(out.shape[1])
-    w = np.empty(d)
+    d = len(G)
+    average, w = np.zeros(out.shape[1]), np.empty(d)
+    GT = np.ascontiguousarray(G.T)
     for k in range(len(X)):
-        for i in range(d):
-            w[i] = u[i]
-            for a in range(h):
-                w[i] += G[i, a] * X[k, a]
+        w[:] = u
+        add_rows(X[k], GT, 0, w)
         place = d
         for i in range(d):
             out[k, i] = w[i]
             for j in range(i):
-                out[k, place] = w[i] * w[j]
-                place += 1
-            out[k, place] = 0.5 * w[i] * w[i]
-            place += 1
-        average += weights[k] * out[k]
+                out[k, place + j] = w[i] * w[j]
+            out[k, place + i] = 0.5 * w[i] * w[i]
+            place += i + 1
+    add_rows(weights, out, 0, average)
     for k in range(len(X)):
         root = math.sqrt(weights[k])
         for j in range(average.size):
@@ -157,12 +155,24 @@ def _path_scores(u, G, X, weights, out):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _add_scores(F, buffer, used, total):
-    # Add FᵀF to the lower triangle of a total, some hundred rows at a time.
+def _add_exact(F, buffer, used, total):
+    # Add FᵀF, of few rows, to the lower triangle of a total, some hundred rows at a time.
+    if used + len(F) > COLUMNS:
+        add_products(buffer[:used], total)
+        used = 0
+    for k in range(len(F)):
+        for j in range(F.shape[1]):
+            buffer[used + k, j] = F[k, j]
+    return used + len(F)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _add_sampled(F, buffer, used, scratch, total):
+    # The same in single precision, which noise is coarser than.
     for start in range(0, len(F), COLUMNS):
         part = F[start : start + COLUMNS]
         if used + len(part) > COLUMNS:
-            add_products(buffer[:used], total)
+            add_single_products(buffer[:used], scratch, total)
             used = 0
         for k in range(len(part)):
             for j in range(part.shape[1]):
@@ -172,13 +182,15 @@ def _add_scores(F, buffer, used, total):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _scores(u, G, X, weights, lifted):
+def _scores(u, G, X, weights):
     # A matrix F with FᵀF = covariance of the score over the paths, of as few rows as can be.
-    q = len(lifted)
-    if q <= len(X):
-        T = _root_features(X, weights)
+    d, h = G.shape
+    features, size = h + h * (h + 1) // 2, d + d * (d + 1) // 2
+    if features <= len(X):
+        T, lifted = _root_features(X, weights), np.empty((features, size))
+        _lift(u, G, lifted)
         return np.dot(_semidefinite_root(np.dot(T.T, T)).T, lifted)
-    out = np.empty((len(X), lifted.shape[1]))
+    out = np.empty((len(X), size))
     _path_scores(u, G, X, weights, out)
     return out
 
@@ -220,8 +232,8 @@ def missing_block(
     """
     d = len(P)
     size = d + d * (d + 1) // 2
-    buffers = np.empty((3, COLUMNS, size))
-    used = np.zeros(3, dtype=np.int64)
+    buffers, scratch = np.empty((3, COLUMNS, size), np.float32), np.empty((size, size), np.float32)
+    exact, in_exact, used = np.empty((COLUMNS, size)), 0, np.zeros(3, dtype=np.int64)
     totals = (taken, one, other)
     for g in range(grouped.start.size - 1):
         rows = grouped.rows[grouped.start[g] : grouped.start[g + 1]]
@@ -232,37 +244,40 @@ def missing_block(
         T = np.zeros((U.size, U.size))
         for i in range(rows.size):
             r = rows[i]
-            C, m, S, _, sets, A, c = confined_law(r, Y[r], R[i], mean, U, Q, grouped, confines)
+            C, m, root, _, sets, A, c = confined_law(r, Y[r], R[i], mean, U, Q, grouped, confines)
             h = C.size
             if h == 0:
                 continue
             first, second = np.zeros(h), np.zeros((h, h))
             _expected_row(Z[i], C, m, mean, U, first)
             u, G = np.dot(LQ, Z[i]), _columns(LQ, C)
-            q = h + h * (h + 1) // 2
-            lifted = np.empty((q, size))
-            _lift(u, G, lifted)
             if h == 1 or (h == 2 and in_intervals(sets, A, confines)):
                 if h == 1:
-                    covariance = _one_cell(m, S, sets, A, c, confines)
+                    covariance = _one_cell(m, root, sets, A, c, confines)
                 else:
-                    covariance = _two_cells(m, S, sets, confines)
+                    covariance = _two_cells(m, root, sets, confines)
+                lifted = np.empty((len(covariance), size))
+                _lift(u, G, lifted)
                 F = np.dot(_semidefinite_root(covariance).T, lifted)
-                used[0] = _add_scores(F, buffers[0], used[0], totals[0])
+                in_exact = _add_exact(F, exact, in_exact, taken)
                 law.expect(
-                    m, S, sets, A, c, confines, points, shifts[r, 0], law.fill, first, second
+                    m, root, sets, A, c, confines, points, shifts[r, 0], law.fill, first, second
                 )
             else:
                 X, weights = np.empty((2 * len(points), h)), np.empty(2 * len(points))
                 for k in range(2):
                     own = slice(k * len(points), (k + 1) * len(points))
-                    law.fill(m, S, sets, A, c, confines, points, shifts[r, k], X[own], weights[own])
+                    law.fill(
+                        m, root, sets, A, c, confines, points, shifts[r, k], X[own], weights[own]
+                    )
                     if r % DOUBTED == 0:
-                        F = _scores(u, G, X[own], weights[own], lifted)
-                        used[1 + k] = _add_scores(F, buffers[1 + k], used[1 + k], totals[1 + k])
+                        F, half = _scores(u, G, X[own], weights[own]), 1 + k
+                        used[half] = _add_sampled(
+                            F, buffers[half], used[half], scratch, totals[half]
+                        )
                 weights *= 0.5
-                F = _scores(u, G, X, weights, lifted)
-                used[0] = _add_scores(F, buffers[0], used[0], totals[0])
+                F = _scores(u, G, X, weights)
+                used[0] = _add_sampled(F, buffers[0], used[0], scratch, taken)
                 path_moments(X, weights, first, second)
             for a in range(h):
                 Z[i, C[a]] += first[a]
@@ -277,8 +292,9 @@ def missing_block(
             for a in range(U.size):
                 total[a, 0] += Z[i, a]
         _copy(np.dot(LQ, total), moments[g], 2 * d)
+    add_products(exact[:in_exact], taken)
     for k in range(3):
-        add_products(buffers[k, : used[k]], totals[k])
+        add_single_products(buffers[k, : used[k]], scratch, totals[k])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -295,7 +311,7 @@ def missing_mean_block(Y, mean, P, L, grouped, confines, points, shifts, law, ta
         whole += rows.size * np.dot(LQ, np.ascontiguousarray(L[U]))
         for i in range(rows.size):
             r = rows[i]
-            C, m, S, _, sets, A, c = confined_law(r, Y[r], R[i], mean, U, Q, grouped, confines)
+            C, m, root, _, sets, A, c = confined_law(r, Y[r], R[i], mean, U, Q, grouped, confines)
             h = C.size
             if h == 0:
                 continue
@@ -303,7 +319,7 @@ def missing_mean_block(Y, mean, P, L, grouped, confines, points, shifts, law, ta
             integrated = h == 1 or (h == 2 and in_intervals(sets, A, confines))
             for k in range(1 if integrated else 2):
                 law.expect(
-                    m, S, sets, A, c, confines, points, shifts[r, k], law.fill, first, second
+                    m, root, sets, A, c, confines, points, shifts[r, k], law.fill, first, second
                 )
                 part = np.dot(np.dot(G, second), np.ascontiguousarray(G.T))
                 taken += part if integrated else 0.5 * part
@@ -328,7 +344,7 @@ def missing_along_block(Y, mean, P, L, grouped, confines, points, shifts, law, d
         LQ = np.dot(np.ascontiguousarray(L[U].T), Q)
         for i in range(rows.size):
             r = rows[i]
-            C, m, S, _, sets, A, c = confined_law(r, Y[r], R[i], mean, U, Q, grouped, confines)
+            C, m, root, _, sets, A, c = confined_law(r, Y[r], R[i], mean, U, Q, grouped, confines)
             h = C.size
             if h == 0:
                 continue
@@ -338,11 +354,11 @@ def missing_along_block(Y, mean, P, L, grouped, confines, points, shifts, law, d
             _lift(u, G, lifted)
             along = np.dot(lifted, directions)
             if h == 1:
-                taken += np.dot(along.T, np.dot(_one_cell(m, S, sets, A, c, confines), along))
+                taken += np.dot(along.T, np.dot(_one_cell(m, root, sets, A, c, confines), along))
             elif h == 2 and in_intervals(sets, A, confines):
-                taken += np.dot(along.T, np.dot(_two_cells(m, S, sets, confines), along))
+                taken += np.dot(along.T, np.dot(_two_cells(m, root, sets, confines), along))
             else:
                 X, weights = np.empty((len(points), h)), np.empty(len(points))
-                law.fill(m, S, sets, A, c, confines, points, shifts[r, 0], X, weights)
+                law.fill(m, root, sets, A, c, confines, points, shifts[r, 0], X, weights)
                 scores = np.dot(_root_features(X, weights), along)
                 taken += np.dot(scores.T, scores)

@@ -4,7 +4,7 @@ Cells are drawn one after the other, each in what its set leaves given those bef
 Geweke, Hajivassiliou and Keane); the weight of a path is the product of the masses on the way. Cells
 come in an order that makes weights alike (``confined.order_cells``), and where each lies in one interval
 its step is tilted to where the region lets all of them end. Paths are driven by points of a shifted
-lattice: averages over them are functions of m and S, smooth ones in intervals, and have much less noise
+lattice: averages over them are functions of m and L, smooth ones in intervals, and have much less noise
 than independent draws.
 """
 
@@ -15,11 +15,11 @@ from typing import NamedTuple
 import numba.experimental.function_type  # noqa: F401  (it lets kernels be arguments of others)
 import numpy as np
 from numba import njit, typeof, types
+from numba.extending import typeof_impl
 
 from halfseen.kernels.confined import (
     SMALLEST_UNIFORM,
     box_moments,
-    cholesky,
     chord_at,
     in_intervals,
     last_used,
@@ -27,7 +27,15 @@ from halfseen.kernels.confined import (
     set_log_mass,
     set_moments,
 )
-from halfseen.kernels.special import ndtr, ndtri
+from halfseen.kernels.lanes import (
+    LANES,
+    LOG_TWO,
+    add_rows,
+    hazard_lane,
+    ndtr_lane,
+    ndtri_lane,
+    parts_lane,
+)
 from halfseen.kernels.univariate import FAR, draw, interval, log_mass
 
 # Where every path of a row ends outside its region, so many more sets of points are tried.
@@ -38,8 +46,12 @@ MOST_TRIES = 64
 # factor models with 3 to 15 cells, not derived; any of them leaves averages right.
 TILT_STEPS, TILT_SHARE, MOST_THROWN = 4, 0.35, 16.0
 GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
-# Smaller products of masses are kept as logarithms.
-SMALLEST_PRODUCT = 1e-30
+# Numbers in a vector of the processor, or in two.
+WIDTH = 4
+# Masses that are a smaller share of what is below their upper end lose digits as differences.
+SMALLEST_DIFFERENCE = 1e-3
+# Shares below a draw that quantiles are good for.
+SMALLEST_PLACE, LARGEST_PLACE = 1e-290, 1.0 - 2.0**-53
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -51,66 +63,130 @@ def _uniform(point, shift):
     return min(max(abs(2.0 * u - 1.0), SMALLEST_UNIFORM), 1.0 - SMALLEST_UNIFORM)
 
 
+@njit(**LANES)
+def _beyond(side, ends, uniforms, masses, draws):
+    # Masses of a standard normal below some ends, or above them with a side of -1, and draws from there.
+    for q in range(ends.size):
+        masses[q] = ndtr_lane(side * ends[q])
+    for q in range(ends.size):
+        u = uniforms[q] if side > 0.0 else 1.0 - uniforms[q]
+        end, z = side * ends[q], ndtri_lane(u * masses[q])
+        draws[q] = side * (z if z < end else end)
+
+
+@njit(**LANES)
+def _between(lows, highs, uniforms, masses, draws):
+    # Masses of a standard normal between two ends, and draws from there. The interval is mirrored to
+    # where its masses are small; where they all but cancel, nothing is said: the mass is 0.
+    for q in range(lows.size):
+        mirrored = lows[q] + highs[q] > 0.0
+        below = ndtr_lane(-highs[q] if mirrored else lows[q])
+        upto = ndtr_lane(-lows[q] if mirrored else highs[q])
+        masses[q] = upto - below if upto - below > SMALLEST_DIFFERENCE * upto else 0.0
+        # What is below the draw, or above it.
+        draws[q] = below + (1.0 - uniforms[q] if mirrored else uniforms[q]) * (upto - below)
+    for q in range(lows.size):
+        z = ndtri_lane(draws[q])
+        z = -z if lows[q] + highs[q] > 0.0 else z
+        z = z if z > lows[q] else lows[q]
+        draws[q] = z if z < highs[q] else highs[q]
+
+
+@njit(**LANES)
+def _take_step(mu, size, centre, masses, step, product, total, moved):
+    # What a step, drawn around its tilt μ, does to the weights of paths, and where it leads. Their
+    # products of masses lose their powers of 2 to the logarithms: they must stay numbers.
+    for q in range(centre.size):
+        e = step[q] + mu
+        step[q] = e
+        k, product[q] = parts_lane(product[q] * masses[q])
+        total[q] += k * LOG_TWO + mu * (0.5 * mu - e)
+        moved[q] = centre[q] + size * e
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def _walk(L, low, high, tilt, points, shift, X, weights):
     # Paths e of cells in one interval each, every step drawn around its tilt μ: its weight is
-    # P(a < z + μ < b)·φ(e)/φ(e − μ).
-    h = len(L)
-    e = np.empty(h)
-    for q in range(len(points)):
-        total, product = 0.0, 1.0
-        for j in range(h):
-            centre, mu = 0.0, tilt[j]
-            for k in range(j):
-                centre += L[j, k] * e[k]
-            inverse, u = 1.0 / L[j, j], _uniform(points[q, j], shift[j])
-            a, b = (low[j] - centre) * inverse - mu, (high[j] - centre) * inverse - mu
-            if a == -math.inf and b > -FAR:
-                p = ndtr(b)
-                e[j] = min(ndtri(u * p), b)
-                product *= p
-            elif b == math.inf and a < FAR:
-                p = ndtr(-a)
-                e[j] = max(-ndtri(u * p), a)
-                product *= p
-            else:
-                total += log_mass(a, b)
-                e[j] = draw(a, b, u)
-            if product < SMALLEST_PRODUCT:
-                # Masses of -35 spreads and more may follow: the product must stay a number.
-                total += math.log(product)
-                product = 1.0
-            e[j] += mu
-            total += mu * (0.5 * mu - e[j])
-            X[q, j] = centre + L[j, j] * e[j]
-        weights[q] = total + math.log(product)
+    # P(a < z + μ < b)·φ(e)/φ(e − μ). All paths take a step together, in arrays without a remainder.
+    h, count = len(L), len(points)
+    width = -(-count // WIDTH) * WIDTH
+    E, moved, more = np.empty((h, width)), np.empty((h, width)), np.empty((7, width))
+    total, product, centre, uniforms = more[0], more[1], more[2], more[3]
+    masses, lows, highs = more[4], more[5], more[6]
+    total[:], product[:], uniforms[:] = 0.0, 1.0, 0.5
+    for j in range(h):
+        centre[:] = 0.0
+        add_rows(L[j, :j], E, 0, centre)
+        for q in range(count):
+            uniforms[q] = _uniform(points[q, j], shift[j])
+        step, inverse, mu = E[j], 1.0 / L[j, j], tilt[j]
+        a, b = low[j] * inverse - mu, high[j] * inverse - mu
+        for q in range(width):
+            lows[q], highs[q] = a - inverse * centre[q], b - inverse * centre[q]
+        if a == -math.inf:
+            _beyond(1.0, highs, uniforms, masses, step)
+        elif b == math.inf:
+            _beyond(-1.0, lows, uniforms, masses, step)
+        else:
+            _between(lows, highs, uniforms, masses, step)
+        for q in range(width):
+            if not (masses[q] > 0.0 and highs[q] > -FAR and lows[q] < FAR):
+                masses[q] = 1.0
+                total[q] += log_mass(lows[q], highs[q])
+                step[q] = draw(lows[q], highs[q], uniforms[q])
+        _take_step(mu, L[j, j], centre, masses, step, product, total, moved[j])
+    X[:] = moved[:, :count].T
+    for q in range(count):
+        weights[q] = total[q] + math.log(product[q])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _mean_and_variance(a, b):
+    # Of a standard normal between two limits.
+    if a == -math.inf and b > -FAR:
+        hazard = hazard_lane(b)
+        return -hazard, 1.0 - hazard * (hazard + b)
+    if b == math.inf and a < FAR:
+        hazard = hazard_lane(-a)
+        return hazard, 1.0 - hazard * (hazard - a)
+    part = np.empty(5)
+    interval(a, b, part)
+    return part[1], part[2] - part[1] * part[1]
+
+
+@njit(**LANES)
 def _find_tilt(L, low, high, tilt):
     # Towards the tilt under which the largest weight of a path is smallest (Botev 2017). With Λ_j the
     # mean of the restricted step j along the path e, there e_j = μ_j + Λ_j and
     # μ_j = Σ_{k>j} L_kj Λ_k / L_kk. A change of μ_j comes back to it times
     # Σ_k |L_kj|/L_kk (1 − Var_k) Σ_{i<k} |L_ki|/L_kk at the most, with Var_k the variance of the step.
     h = len(L)
-    e, pull, thrown, part = np.zeros(h), np.empty(h), np.empty(h), np.empty(5)
+    more = np.zeros((4, h))
+    e, pull, thrown, reach = more[0], more[1], more[2], more[3]
+    # Rows over their diagonals.
+    M, size_of = np.empty((h, h)), np.empty((h, h))
+    for j in range(h):
+        for k in range(j):
+            M[j, k] = L[j, k] / L[j, j]
+            size_of[j, k] = abs(M[j, k])
+            reach[j] += size_of[j, k]
     moved = size = 0.0
     tilt[:] = 0.0
     for step in range(TILT_STEPS):
         share = 1.0 if step == 0 else TILT_SHARE
         for j in range(h):
-            centre, reach, inverse = 0.0, 0.0, 1.0 / L[j, j]
+            centre, inverse = tilt[j], 1.0 / L[j, j]
             for k in range(j):
-                centre += L[j, k] * e[k]
-                reach += abs(L[j, k]) * inverse
-            a, b = (low[j] - centre) * inverse - tilt[j], (high[j] - centre) * inverse - tilt[j]
-            interval(a, b, part)
-            e[j] += share * (tilt[j] + part[1] - e[j])
-            reach *= 1.0 - (part[2] - part[1] * part[1])
+                centre += M[j, k] * e[k]
+            drawn, variance = _mean_and_variance(
+                low[j] * inverse - centre, high[j] * inverse - centre
+            )
+            e[j] += share * (tilt[j] + drawn - e[j])
+            back = reach[j] * (1.0 - variance)
             pull[j] = thrown[j] = 0.0
             for k in range(j):
-                pull[k] += L[j, k] * part[1] * inverse
-                thrown[k] += abs(L[j, k]) * inverse * reach
+                pull[k] += M[j, k] * drawn
+                thrown[k] += size_of[j, k] * back
         moved, size = 0.0, 0.0
         for j in range(h):
             change = pull[j] - tilt[j]
@@ -125,29 +201,113 @@ def _find_tilt(L, low, high, tilt):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _interval_paths(m, S, sets, confines, points, shift, X, weights):
+def _interval_paths(m, L, sets, confines, points, shift, X, weights):
     # Cells in one interval each: steps are tilted towards where the region lets all of them end.
     h = m.size
     low, high = np.empty(h), np.empty(h)
     for j in range(h):
         p = confines.piece[sets[j]]
         low[j], high[j] = confines.lower[p] - m[j], confines.upper[p] - m[j]
-    L, tilt = np.zeros((h, h)), np.empty(h)
-    if not cholesky(S, L):
-        weights[:] = -math.inf
-        return
+    tilt = np.empty(h)
     _find_tilt(L, low, high, tilt)
     _walk(L, low, high, tilt, points, shift, X, weights)
 
 
+@njit(**LANES)
+def _measure(low, high, weight, inverse, centre, below, parts, total, largest):
+    # The mass of one piece of a set, and what is below it, or above where it is on that side. Adds the
+    # mass to the total; of what masses are differences of, the largest is kept.
+    for q in range(centre.size):
+        a, b = (low - centre[q]) * inverse, (high - centre[q]) * inverse
+        mirrored = a + b > 0.0
+        under = ndtr_lane(-b if mirrored else a)
+        upto = ndtr_lane(-a if mirrored else b)
+        below[q], parts[q] = under, weight * (upto - under)
+        total[q] += parts[q]
+        largest[q] = weight * upto if weight * upto > largest[q] else largest[q]
+
+
+@njit(**LANES)
+def _choose(low, high, weight, inverse, centre, below, parts, left, draws, ends):
+    # Where what is left of a share of the mass lies in a piece: what is below the draw, negative where
+    # that is above it; and the ends of the piece. Once it is found nothing is left: -1.
+    for q in range(centre.size):
+        a, b = (low - centre[q]) * inverse, (high - centre[q]) * inverse
+        inside = (left[q] >= 0.0) & (left[q] <= parts[q])
+        way = left[q] / weight
+        place = -(below[q] + parts[q] / weight - way) if a + b > 0.0 else below[q] + way
+        draws[q] = place if inside else draws[q]
+        ends[0, q] = a if inside else ends[0, q]
+        ends[1, q] = b if inside else ends[1, q]
+        left[q] = -1.0 if inside else left[q] - parts[q]
+
+
+@njit(**LANES)
+def _settle(total, largest, ends, masses, draws):
+    # From places to draws; the mass is 0 where it is all but a difference, or where none was found.
+    for q in range(total.size):
+        place = abs(draws[q])
+        place = place if place > SMALLEST_PLACE else SMALLEST_PLACE
+        z = ndtri_lane(place if place < LARGEST_PLACE else LARGEST_PLACE)
+        z = -z if draws[q] < 0.0 else z
+        z = z if z > ends[0, q] else ends[0, q]
+        known = (total[q] > SMALLEST_DIFFERENCE * largest[q]) & (total[q] > SMALLEST_PLACE)
+        masses[q] = total[q] if known & (draws[q] != 0.0) else 0.0
+        draws[q] = z if z < ends[1, q] else ends[1, q]
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
-def _set_paths(m, S, sets, A, c, confines, points, shift, X, weights):
-    # Cells in sets of any kind, perhaps with inequalities, one after the other as they come.
+def _union_paths(m, L, sets, confines, points, shift, X, weights):
+    # Cells in sets of any kind, without inequalities. All paths take a step together, as in a walk.
+    h, count = m.size, len(points)
+    width = -(-count // WIDTH) * WIDTH
+    most = 1
+    for k in sets:
+        most = max(most, confines.piece[k + 1] - confines.piece[k])
+    E, more, ends = np.empty((h, width)), np.empty((8, width)), np.empty((2, width))
+    total, product, centre, uniforms = more[0], more[1], more[2], more[3]
+    masses, left, mass, largest = more[4], more[5], more[6], more[7]
+    below, parts, moved = np.empty((most, width)), np.empty((most, width)), np.empty((h, width))
+    total[:], product[:], uniforms[:] = 0.0, 1.0, 0.5
+    for j in range(h):
+        centre[:] = 0.0
+        add_rows(L[j, :j], E, 0, centre)
+        for q in range(count):
+            uniforms[q] = _uniform(points[q, j], shift[j])
+        step, k, inverse = E[j], sets[j], 1.0 / L[j, j]
+        mass[:], largest[:], step[:], masses[:] = 0.0, 0.0, 0.0, 0.0
+        first, last = confines.piece[k], confines.piece[k + 1]
+        if confines.node_start[k] == confines.node_start[k + 1]:
+            for p in range(first, last):
+                a, b = confines.lower[p] - m[j], confines.upper[p] - m[j]
+                weight, own = math.exp(confines.log_weight[p]), p - first
+                _measure(a, b, weight, inverse, centre, below[own], parts[own], mass, largest)
+            for q in range(width):
+                left[q] = uniforms[q] * mass[q]
+            for p in range(first, last):
+                a, b = confines.lower[p] - m[j], confines.upper[p] - m[j]
+                weight, own = math.exp(confines.log_weight[p]), p - first
+                _choose(a, b, weight, inverse, centre, below[own], parts[own], left, step, ends)
+            _settle(mass, largest, ends, masses, step)
+        for q in range(count):
+            if not masses[q] > 0.0:
+                masses[q], place, s = 1.0, m[j] + centre[q], L[j, j]
+                log = set_log_mass(place, s, -math.inf, math.inf, k, confines)
+                x = set_draw(place, s, -math.inf, math.inf, k, confines, log, uniforms[q])
+                total[q] += log
+                step[q] = (x - place) * inverse if log > -math.inf else 0.0
+        for q in range(count, width):
+            masses[q] = 1.0
+        _take_step(0.0, L[j, j], centre, masses, step, product, total, moved[j])
+    X[:] = moved[:, :count].T
+    for q in range(count):
+        weights[q] = total[q] + math.log(product[q])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _set_paths(m, L, sets, A, c, confines, points, shift, X, weights):
+    # Cells in sets of any kind, with inequalities, one after the other as they come.
     h = m.size
-    L = np.zeros((h, h))
-    if not cholesky(S, L):
-        weights[:] = -math.inf
-        return
     T, level = A @ L, c - A @ m
     stages, e = last_used(T), np.empty(h)
     for q in range(len(points)):
@@ -170,14 +330,10 @@ def _set_paths(m, S, sets, A, c, confines, points, shift, X, weights):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _turned_paths(m, S, A, c, points, shift, X, weights):
+def _turned_paths(m, L, A, c, points, shift, X, weights):
     # Inequalities. Coordinates are turned, A L = (lower trapezoid)·Qᵀ, so that the first
     # inequality involves one of them, the second two, and so on: the tightest first.
     h, count = m.size, c.size
-    L = np.zeros((h, h))
-    if not cholesky(S, L):
-        weights[:] = -math.inf
-        return
     T, level, room = A @ L, c - A @ m, np.empty(count)
     for i in range(count):
         room[i] = level[i] / math.sqrt(max((T[i] * T[i]).sum(), 1e-300))
@@ -242,14 +398,14 @@ def _normalise(X, weights):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def fill_box(m, S, sets, A, c, confines, points, shift, X, weights):
+def fill_box(m, L, sets, A, c, confines, points, shift, X, weights):
     """Do as ``fill_paths`` where every cell lies in one interval, and no inequality binds them."""
-    _interval_paths(m, S, sets, confines, points, shift, X, weights)
+    _interval_paths(m, L, sets, confines, points, shift, X, weights)
     return _normalise(X, weights)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def fill_paths(m, S, sets, A, c, confines, points, shift, X, weights):
+def fill_paths(m, L, sets, A, c, confines, points, shift, X, weights):
     """Fill ``X`` with paths less ``m``, one for each point, and ``weights`` with normalised weights.
 
     ``A y <= c`` are the inequalities of the row. Returns the log of the mass of the region, as the
@@ -263,12 +419,14 @@ def fill_paths(m, S, sets, A, c, confines, points, shift, X, weights):
         A, c = _with_intervals(sets, A, c, confines)
     for attempt in range(MOST_TRIES):
         moved = (shift + GOLDEN * attempt) % 1.0
-        if not single:
-            _set_paths(m, S, sets, A, c, confines, points, moved, X, weights)
+        if not single and not bound:
+            _union_paths(m, L, sets, confines, points, moved, X, weights)
+        elif not single:
+            _set_paths(m, L, sets, A, c, confines, points, moved, X, weights)
         elif bound:
-            _turned_paths(m, S, A, c, points, moved, X, weights)
+            _turned_paths(m, L, A, c, points, moved, X, weights)
         else:
-            _interval_paths(m, S, sets, confines, points, moved, X, weights)
+            _interval_paths(m, L, sets, confines, points, moved, X, weights)
         mass = _normalise(X, weights)
         if mass > -math.inf:
             return mass - math.log(attempt + 1)
@@ -278,48 +436,61 @@ def fill_paths(m, S, sets, A, c, confines, points, shift, X, weights):
 @njit(cache=True, nogil=True, error_model="numpy")
 def path_moments(X, weights, first, second):
     """Mean and covariance of weighted paths."""
-    h = X.shape[1]
+    count, h = X.shape
     first[:] = 0.0
-    second[:, :] = 0.0
-    for q in range(weights.size):
-        w = weights[q]
-        if w > 0.0:
-            for i in range(h):
-                x = w * X[q, i]
-                first[i] += x
-                for j in range(i + 1):
-                    second[i, j] += x * X[q, j]
+    add_rows(weights, X, 0, first)
+    weighted = np.empty(count)
     for i in range(h):
-        for j in range(i + 1):
-            second[i, j] -= first[i] * first[j]
+        for q in range(count):
+            weighted[q] = weights[q] * (X[q, i] - first[i])
+        second[i, : i + 1] = 0.0
+        add_rows(weighted, X, 0, second[i, : i + 1])
+        for j in range(i):
             second[j, i] = second[i, j]
     for i in range(h):
         second[i, i] = max(second[i, i], 0.0)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def expectation(m, S, sets, A, c, confines, points, shift, fill, first, second):
-    """Log-mass of the region of N(m, S); ``first`` and ``second`` become mean less m, and covariance.
+def _diagonal(L):
+    for i in range(len(L)):
+        for j in range(i):
+            if L[i, j] != 0.0:
+                return False
+    return True
 
-    What cannot be integrated is sampled by ``fill``, which is ``fill_paths`` or ``fill_box``.
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def expectation(m, L, sets, A, c, confines, points, shift, fill, first, second):
+    """Log-mass of the region of N(m, L Lᵀ); ``first`` and ``second`` become mean less m, and covariance.
+
+    One cell, two in intervals, and cells that are independent are integrated. The rest is sampled by
+    ``fill``, which is ``fill_paths`` or ``fill_box``.
     """
     h = m.size
     if h == 1:
         low, high = chord_at(0, m, A, c, last_used(A))
         out = np.empty(5)
-        mass = set_moments(m[0], math.sqrt(S[0, 0]), low, high, sets[0], confines, out)
+        mass = set_moments(m[0], L[0, 0], low, high, sets[0], confines, out)
         first[0], second[0, 0] = out[1], max(out[2] - out[1] * out[1], 0.0)
         return mass
     if h == 2 and in_intervals(sets, A, confines):
         box = np.empty((5, 5))
-        mass = box_moments(m, S, sets, confines, box)
+        mass = box_moments(m, L, sets, confines, box)
         first[0], first[1] = box[1, 0], box[0, 1]
         second[0, 0] = max(box[2, 0] - first[0] ** 2, 0.0)
         second[1, 1] = max(box[0, 2] - first[1] ** 2, 0.0)
         second[0, 1] = second[1, 0] = box[1, 1] - first[0] * first[1]
         return mass
+    if A.shape[0] == 0 and _diagonal(L):
+        second[:, :] = 0.0
+        total, out = 0.0, np.empty(5)
+        for j in range(h):
+            total += set_moments(m[j], L[j, j], -math.inf, math.inf, sets[j], confines, out)
+            first[j], second[j, j] = out[1], max(out[2] - out[1] * out[1], 0.0)
+        return total
     X, weights = np.empty((len(points), h)), np.empty(len(points))
-    mass = fill(m, S, sets, A, c, confines, points, shift, X, weights)
+    mass = fill(m, L, sets, A, c, confines, points, shift, X, weights)
     path_moments(X, weights, first, second)
     return mass
 
@@ -341,6 +512,7 @@ class Address(types.WrapperAddressProtocol):
 
     def __init__(self, kernel, signature):
         self.kernel, self.types, self.address = kernel, signature, None
+        self.kind = types.FunctionType(signature)
 
     def signature(self):
         """Return the types, as Numba asks for them."""
@@ -358,6 +530,12 @@ class Address(types.WrapperAddressProtocol):
     def __reduce__(self):
         """Leave out the address, which is one of this process: in another the kernel is found anew."""
         return Address, (self.kernel, self.types)
+
+
+@typeof_impl.register(Address)
+def _kind(address, _):
+    # Numba would make the type anew at every call.
+    return address.kind
 
 
 class Law(NamedTuple):

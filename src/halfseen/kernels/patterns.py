@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from halfseen.kernels.confined import HALF_LOG_TWO_PI, in_intervals, invert, order_cells
+from halfseen.kernels.confined import HALF_LOG_TWO_PI, in_intervals, inverse_root, order_cells
 
 
 class Grouped(NamedTuple):
@@ -39,13 +39,14 @@ def split(P, missing):
     d, k = len(P), M.size
     if k == 0:
         return U, M, P, np.empty((0, d)), np.empty((0, 0)), 0.0
-    inner, spread, across = np.empty((k, k)), np.empty((k, k)), np.empty((k, d - k))
+    inner, root, across = np.empty((k, k)), np.empty((k, k)), np.empty((k, d - k))
     for a in range(k):
         for b in range(k):
             inner[a, b] = P[M[a], M[b]]
         for b in range(d - k):
             across[a, b] = P[M[a], U[b]]
-    log_det = invert(inner, spread)
+    log_det = inverse_root(inner, root)
+    spread = np.dot(root, root.T)
     B = -np.dot(spread, across)
     Q = np.dot(np.ascontiguousarray(across.T), B)
     for a in range(d - k):
@@ -81,9 +82,10 @@ def _bounds(r, y, C, U, grouped, confines):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def confined_law(r, y, pull, mean, U, Q, grouped, confines):
-    """Return the confined cells of a row (counted in U), m, S, log|Q_CC|, sets, and A y_C <= c.
+    """Return the confined cells of a row (counted in U), m, L, log|Q_CC|, sets, and A y_C <= c.
 
-    ``pull`` is Q z with z the centred row, 0 where it is hidden.
+    They are N(m, L Lᵀ), but for what confines them. ``pull`` is Q z with z the centred row, 0 where it
+    is hidden.
     """
     order = grouped.order[r]
     count = 0
@@ -92,18 +94,22 @@ def confined_law(r, y, pull, mean, U, Q, grouped, confines):
     C, sets = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
     for k in range(count):
         C[k], sets[k] = np.searchsorted(U, order[k]), grouped.sets[r, order[k]]
-    K, S, m = np.empty((count, count)), np.empty((count, count)), np.empty(count)
+    K, L, m = np.empty((count, count)), np.empty((count, count)), np.empty(count)
     for a in range(count):
         for b in range(count):
             K[a, b] = Q[C[a], C[b]]
-    log_det = invert(K, S)
+    log_det = inverse_root(K, L)
+    # m = μ_C − L Lᵀ (Q z)_C
+    inner = np.zeros(count)
     for a in range(count):
-        total = 0.0
-        for b in range(count):
-            total -= S[a, b] * pull[C[b]]
-        m[a] = mean[U[C[a]]] + total
+        for b in range(a + 1):
+            inner[b] += L[a, b] * pull[C[a]]
+    for a in range(count):
+        m[a] = mean[U[C[a]]]
+        for b in range(a + 1):
+            m[a] -= L[a, b] * inner[b]
     A, c = _bounds(r, y, C, U, grouped, confines)
-    return C, m, S, log_det, sets, A, c
+    return C, m, L, log_det, sets, A, c
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -127,16 +133,16 @@ def _expect_group(Y, rows, mean, U, Q, log_det, grouped, confines, points, shift
         square = 0.0
         for j in range(U.size):
             square += Z[i, j] * R[i, j]
-        C, m, S, log_k, sets, A, c = confined_law(r, Y[r], R[i], mean, U, Q, grouped, confines)
+        C, m, L, log_k, sets, A, c = confined_law(r, Y[r], R[i], mean, U, Q, grouped, confines)
         h, mass = C.size, 0.0
         if h > 0:
             first, second = np.empty(h), np.empty((h, h))
             mass = law.expect(
-                m, S, sets, A, c, confines, points, shifts[r], law.fill, first, second
+                m, L, sets, A, c, confines, points, shifts[r], law.fill, first, second
             )
             for a in range(h):
                 offset = m[a] - mean[U[C[a]]]
-                # What the seen cells say of the confined ones: z_S' Q z_S − (Q z)_C' S (Q z)_C.
+                # What the seen cells say of the confined ones: z_S' Q z_S − (Q z)_C' L L' (Q z)_C.
                 square += offset * R[i, C[a]]
                 Z[i, C[a]] = offset + first[a]
                 for b in range(h):
@@ -198,11 +204,11 @@ def order_block(Y, mean, P, grouped, confines, order):
         R = np.dot(Z, Q)
         for i in range(rows.size):
             r = rows[i]
-            C, m, S, _, sets, A, _ = confined_law(r, Y[r], R[i], mean, U, Q, grouped, confines)
+            C, m, L, _, sets, A, _ = confined_law(r, Y[r], R[i], mean, U, Q, grouped, confines)
             integrated = C.size < 2 or (C.size == 2 and in_intervals(sets, A, confines))
             if not integrated and A.shape[0] == 0:
                 own = np.empty(C.size, dtype=np.int64)
-                order_cells(m, S, sets, confines, own)
+                order_cells(m, L, sets, confines, own)
                 for k in range(C.size):
                     order[r, k] = U[C[own[k]]]
 
@@ -244,10 +250,10 @@ def draw_block(Y, mean, P, grouped, confines, points, shifts, law, uniforms, nor
         root = np.linalg.cholesky(spread) if M.size else spread
         for i in range(rows.size):
             r = rows[i]
-            C, m, S, _, sets, A, c = confined_law(r, Y[r], R[i], mean, U, Q, grouped, confines)
+            C, m, L, _, sets, A, c = confined_law(r, Y[r], R[i], mean, U, Q, grouped, confines)
             X, weights = np.zeros((len(points), C.size)), np.ones(len(points))
             if C.size > 0:
-                law.fill(m, S, sets, A, c, confines, points, shifts[r], X, weights)
+                law.fill(m, L, sets, A, c, confines, points, shifts[r], X, weights)
             reached, q, last = weights[0], 0, 0.0
             total = weights.sum()
             for k in range(count):

@@ -31,16 +31,18 @@ MOST_INTEGRATED = 2
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _node(u, shape, rate, m, S, sets, A, c, confines, points, shift, law, first, second):
+def _node(u, shape, rate, m, L, sets, A, c, confines, points, shift, law, first, second):
     # The logarithm of the integrand at w = exp(u), and the moments of the confined cells there.
     w = math.exp(u)
-    mass = law.expect(m, S / w, sets, A, c, confines, points, shift, law.fill, first, second)
+    mass = law.expect(
+        m, L / math.sqrt(w), sets, A, c, confines, points, shift, law.fill, first, second
+    )
     return shape * u - rate * w + mass
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def mix(shape, rate, offset, m, S, sets, A, c, confines, points, shift, law, scales, weights, F, V):
-    """Integrate over w ~ Gamma(shape, rate) what confined cells N(m, S/w) say.
+def mix(shape, rate, offset, m, L, sets, A, c, confines, points, shift, law, scales, weights, F, V):
+    """Integrate over w ~ Gamma(shape, rate) what confined cells N(m, L Lᵀ/w) say.
 
     Fills, for nodes 0 … count − 1, ``scales`` with w, ``weights`` with the posterior probability of
     each, ``F`` and ``V`` with the means (less m) and covariances of the cells. Returns count and the
@@ -55,7 +57,7 @@ def mix(shape, rate, offset, m, S, sets, A, c, confines, points, shift, law, sca
         for k in range(side, MOST_NODES):
             u = centre + (1 - 2 * side) * k * width
             value = _node(
-                u, shape, rate, m, S, sets, A, c, confines, points, shift, law, F[count], V[count]
+                u, shape, rate, m, L, sets, A, c, confines, points, shift, law, F[count], V[count]
             )
             if value > -math.inf:
                 scales[count], weights[count] = math.exp(u), value
@@ -109,7 +111,7 @@ def _expect_group(
     count, mass = 0, 0.0
     for i in range(rows.size):
         r = rows[i]
-        C, m, S, log_k, sets, A, c = confined_law(r, Y[r], R[i], mean, U, Q, grouped, confines)
+        C, m, L, log_k, sets, A, c = confined_law(r, Y[r], R[i], mean, U, Q, grouped, confines)
         h = C.size
         square, p = _seen_part(Z[i], R[i], C, m, mean, U), U.size - h
         shape, rate = 0.5 * (degrees + p), 0.5 * (degrees + square)
@@ -121,7 +123,7 @@ def _expect_group(
             if not (alike and np.array_equal(sets, before)):
                 F, D = np.empty((most, h)), np.empty((most, h, h))
                 count, mass = mix(
-                    shape, rate, 0.0, m, S, sets, A, c, confines, points, shifts[r], law,
+                    shape, rate, 0.0, m, L, sets, A, c, confines, points, shifts[r], law,
                     scales, weights, F, D,
                 )  # fmt: skip
                 before = sets if alike else before[:0]
@@ -178,14 +180,14 @@ def mean_scaled_block(Y, mean, P, degrees, grouped, confines, points, shifts, la
         R = np.dot(Z, Q)
         for i in range(rows.size):
             r = rows[i]
-            C, m, S, _, sets, A, c = confined_law(r, Y[r], R[i], mean, U, Q, grouped, confines)
+            C, m, L, _, sets, A, c = confined_law(r, Y[r], R[i], mean, U, Q, grouped, confines)
             h = C.size
             if h == 0:
                 continue
             square = _seen_part(Z[i], R[i], C, m, mean, U)
             F, D = np.empty((most, h)), np.empty((most, h, h))
             count, _ = mix(
-                0.5 * (degrees + U.size - h), 0.5 * (degrees + square), 0.0, m, S, sets, A, c,
+                0.5 * (degrees + U.size - h), 0.5 * (degrees + square), 0.0, m, L, sets, A, c,
                 confines, points, shifts[r], law, scales, weights, F, D,
             )  # fmt: skip
             for a in range(h):
@@ -227,7 +229,7 @@ def draw_scaled_block(
         root = np.linalg.cholesky(spread) if M.size else spread
         for i in range(rows.size):
             r = rows[i]
-            C, m, S, _, sets, A, c = confined_law(r, Y[r], R[i], mean, U, Q, grouped, confines)
+            C, m, L, _, sets, A, c = confined_law(r, Y[r], R[i], mean, U, Q, grouped, confines)
             h = C.size
             square = _seen_part(Z[i], R[i], C, m, mean, U)
             shape, rate = 0.5 * (degrees + U.size - h), 0.5 * (degrees + square)
@@ -238,11 +240,11 @@ def draw_scaled_block(
                 if h > 0:
                     # Nodes that lie anywhere make draws of w those of a density.
                     count, _ = mix(
-                        shape, rate, uniforms[k, r, 0] - 0.5, m, S, sets, A, c, confines, points,
+                        shape, rate, uniforms[k, r, 0] - 0.5, m, L, sets, A, c, confines, points,
                         shifts[r], law, scales, weights, F, D,
                     )  # fmt: skip
                     w = scales[_choose(weights, count, uniforms[k, r, 1])]
-                    law.fill(m, S / w, sets, A, c, confines, points, shifts[r], X, paths)
+                    law.fill(m, L / math.sqrt(w), sets, A, c, confines, points, shifts[r], X, paths)
                     q = _choose(paths, paths.size, uniforms[k, r, 2])
                     for a in range(h):
                         Z[i, C[a]] = m[a] - mean[U[C[a]]] + X[q, a]

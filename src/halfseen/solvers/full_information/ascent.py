@@ -436,7 +436,8 @@ class Ascent:
                 self._put_in_order(state)
                 self._settle_here(state)
                 if self.explores:
-                    self._explore(state, state.score)
+                    known = state.score if state.points <= self.first_points else None
+                    self._explore(state, state.score, known)
                 elif self.with_information:
                     state.information = information(self.rows, self.chart(state), CLIMBING_SEED)
             points = self._more_points(state) if self.sampled else state.points
@@ -461,8 +462,10 @@ class Ascent:
         assert state.moments is not None
         state.score = self.chart(state).score(state.moments, state.mean, state.covariance)
 
-    def _explore(self, state: State, score: Floats) -> None:
+    def _explore(self, state: State, score: Floats, here_known: Floats | None = None) -> None:
         """Find the curvature in the directions that a score asks for, one after the other.
+
+        ``here_known`` is the score of the points that are taken, where it has been asked for.
 
         Steps up show the curvature along themselves alone. Elsewhere that of complete rows stands for
         it, which promises too little, or an information that is sampled, whose noise may do the same
@@ -481,7 +484,7 @@ class Ascent:
             shown = (before - ask(chart.moved(here + share * direction))) / share
             return np.asarray(shown + (1.0 - LARGEST_STEP_SHARE) * complete)
 
-        before = ask((state.mean, state.covariance))
+        before = ask((state.mean, state.covariance)) if here_known is None else here_known
         found = conjugate_pairs(self.curvature(state), score, fall, MEMORY, EXPLORED)
         state.pairs = [*state.pairs, *found]
 

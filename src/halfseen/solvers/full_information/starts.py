@@ -20,15 +20,15 @@ from halfseen.solvers.pairwise import pairwise
 Floats = NDArray[np.float64]
 
 # Steps of expectation maximisation for each column by itself.
-COLUMN_STEPS, COLUMN_POINTS, SMALLEST_VARIANCE = 4, 16, 1e-6
+COLUMN_STEPS, SMALLEST_VARIANCE = 4, 1e-6
 # The same where columns keep what is found, which is then good to a small share of a standard error.
-MARGIN_STEPS, MARGIN_POINTS = 15, 256
+MARGIN_STEPS = 15
 # Correlations of the rows in which a pair is seen, with weight n/(n + this): few rows say little.
 PRIOR_ROWS = 20.0
 # Smallest eigenvalue of the correlations that are started from.
 EIGENVALUE_FLOOR = 0.05
-# Eigenvalues that correlations of pairs are tried with, and rows that judge.
-FLOORS, FLOOR_ROWS = (0.001, 0.01, 0.05), 1000
+# Eigenvalues that correlations of pairs are tried with, and the rows and points that judge.
+FLOORS, FLOOR_ROWS, FLOOR_POINTS = (0.001, 0.01, 0.05), 1000, 16
 # Where to start on the sides of what is seen, in its spreads; and most starts there.
 SIDE, MOST_SIDES = 2.0, 14
 
@@ -71,7 +71,7 @@ def _likeliest_floor(rows: Rows, mean: Floats, covariance: Floats) -> tuple[Floa
     if len(places) == 1:
         return places[0]
     some = rows.sample(FLOOR_ROWS, 0)
-    values = [some.expect(*place, Sampling(COLUMN_POINTS, 0))[1] for place in places]
+    values = [some.expect(*place, Sampling(FLOOR_POINTS, 0))[1] for place in places]
     return places[int(np.argmax(values))]
 
 
@@ -81,7 +81,7 @@ def margins(rows: Rows) -> tuple[Floats, Floats] | None:
     None where inequalities bind columns together. With few rows each keeps its own: a hidden cell that
     is filled by noisy correlations with many columns spreads too far, and variances grow with it.
     """
-    return None if rows.overview.bound else _columns(rows, MARGIN_STEPS, MARGIN_POINTS)
+    return None if rows.overview.bound else _columns(rows, MARGIN_STEPS)
 
 
 def available_start(rows: Rows) -> tuple[Floats, Floats]:
@@ -103,14 +103,15 @@ def available_start(rows: Rows) -> tuple[Floats, Floats]:
     return mean, R * np.sqrt(np.outer(variance, variance))
 
 
-def _columns(
-    rows: Rows, steps: int = COLUMN_STEPS, points: int = COLUMN_POINTS
-) -> tuple[Floats, Floats]:
-    """Censored maximum likelihood of each column by itself: expectation maximisation."""
+def _columns(rows: Rows, steps: int = COLUMN_STEPS) -> tuple[Floats, Floats]:
+    """Censored maximum likelihood of each column by itself: expectation maximisation.
+
+    Cells that are independent are integrated, not sampled.
+    """
     d = rows.overview.shape[1]
     mean, variance = np.zeros(d), np.ones(d)
     for _ in range(steps):
-        moments, _ = rows.expect(mean, np.diag(variance), Sampling(points, 0))
+        moments, _ = rows.expect(mean, np.diag(variance), Sampling(1, 0))
         mean = moments.first
         variance = np.maximum(np.diag(moments.about(mean)), SMALLEST_VARIANCE)
     return mean, variance
