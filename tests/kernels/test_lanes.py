@@ -40,8 +40,10 @@ def _hazard(x):
         ("exp", mpmath.exp, np.linspace(-1.0, 1.0, 41), 1e-15),
         ("log", mpmath.log, np.geomspace(1e-300, 0.9, 301), 1e-15),
         ("log", mpmath.log, 1.0 + np.linspace(-0.3, 0.99, 60), 1e-15),
+        # exp(−x²/2) has the rounding error of its exponent, which is up to 680 there.
         ("ndtr", mpmath.ncdf, POINTS, 2e-13),
-        ("hazard", _hazard, POINTS, 2e-13),
+        ("ndtr", mpmath.ncdf, POINTS[POINTS > -8.0], 1e-14),
+        ("hazard", _hazard, POINTS, 1e-14),
     ],
 )
 def test_lanes_have_the_values_of_mpmath(name, reference, x, error):

@@ -12,13 +12,15 @@ import numpy as np
 from numba import njit
 
 from halfseen.kernels.bivariate import outer_nodes
-from halfseen.kernels.lanes import add_rows, hazard_lane, log_lane, ndtr_lane
+from halfseen.kernels.lanes import LANES, add_rows, exp_lane, hazard_lane, log_lane, ndtr_lane
 from halfseen.kernels.univariate import FAR, NEGLIGIBLE_DROP, draw, interval, log_mass
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 # Nodes this many standard deviations away have no mass that a double can see.
 NEGLIGIBLE = 9.0
 SMALLEST_UNIFORM = 2.0**-53
+# What is e to this, and less, cannot be seen next to 1.
+LEAST_EXPONENT = -700.0
 
 
 class Confines(NamedTuple):
@@ -155,15 +157,56 @@ def _add_rectangle(out, total, a, b, log_weight, rho, root, part):
     # Add what a rectangle says to the moments `out`, of log-mass `total`; return the log-mass of both.
     node, weight, peak = outer_nodes(a[0], b[0], a[1], b[1], rho)
     part[:, :], inner = 0.0, np.empty(5)
+    if (a[1] == -math.inf) != (b[1] == math.inf):
+        side = 1.0 if a[1] == -math.inf else -1.0
+        end = b[1] if side > 0.0 else a[1]
+        # Their power, the end and φ/Φ of each node.
+        found = np.empty((3, node.size))
+        _weigh_nodes(node, weight, peak, side, end, rho, root, found[0], found[1], found[2])
+        if found[1].min() > -FAR:
+            for k in range(node.size):
+                _one_ended(side, found[1, k], found[2, k], inner)
+                _add_products(part, found[0, k], node[k], rho * node[k], root, inner)
+            return _mixed(out, total, part, peak + log_weight)
     for k in range(node.size):
         u = node[k]
         mass = interval((a[1] - rho * u) / root, (b[1] - rho * u) / root, inner)
         if mass > -math.inf:
             power = weight[k] * math.exp(-0.5 * u * u + mass - peak)
             _add_products(part, power, u, rho * u, root, inner)
+    return _mixed(out, total, part, peak + log_weight)
+
+
+@njit(**LANES)
+def _weigh_nodes(node, weight, peak, side, limit, rho, root, powers, ends, hazards):
+    # What is beyond a limit of the second cell, given each node of the first.
+    for k in range(node.size):
+        u = node[k]
+        end = side * (limit - rho * u) / root
+        size = -0.5 * u * u + log_lane(ndtr_lane(end)) - peak
+        ends[k], hazards[k] = end, hazard_lane(end)
+        powers[k] = weight[k] * exp_lane(size if size > LEAST_EXPONENT else LEAST_EXPONENT)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _one_ended(side, end, hazard, out):
+    # Moments of a standard normal below an end, or of its mirror image: with λ = φ/Φ
+    # E z^k = (k − 1) E z^(k−2) − end^(k−1) λ.
+    out[0], out[1] = 1.0, -hazard
+    power = hazard
+    for k in range(2, 5):
+        power *= end
+        out[k] = (k - 1) * out[k - 2] - power
+    out[1] *= side
+    out[3] *= side
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _mixed(out, total, part, log_weight):
+    # Add the moments of a part, whose mass is relative to a weight; return the log-mass of both.
     if not part[0, 0] > 0.0:
         return total
-    mass = math.log(part[0, 0]) + peak - HALF_LOG_TWO_PI + log_weight
+    mass = math.log(part[0, 0]) - HALF_LOG_TWO_PI + log_weight
     _mix(out, total, part, mass)
     return log_add(total, mass)
 

@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numba import njit
 
-from halfseen.kernels.blas import add_products, add_single_products
+from halfseen.kernels.blas import add_products
 from halfseen.kernels.confined import box_moments, chord_at, in_intervals, set_moments
 from halfseen.kernels.lanes import LANES, add_rows
 from halfseen.kernels.paths import path_moments
@@ -155,24 +155,12 @@ def _path_scores(u, G, X, weights, out):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _add_exact(F, buffer, used, total):
-    # Add FᵀF, of few rows, to the lower triangle of a total, some hundred rows at a time.
-    if used + len(F) > COLUMNS:
-        add_products(buffer[:used], total)
-        used = 0
-    for k in range(len(F)):
-        for j in range(F.shape[1]):
-            buffer[used + k, j] = F[k, j]
-    return used + len(F)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _add_sampled(F, buffer, used, scratch, total):
-    # The same in single precision, which noise is coarser than.
+def _add_scores(F, buffer, used, total):
+    # Add FᵀF to the lower triangle of a total, some hundred rows at a time.
     for start in range(0, len(F), COLUMNS):
         part = F[start : start + COLUMNS]
         if used + len(part) > COLUMNS:
-            add_single_products(buffer[:used], scratch, total)
+            add_products(buffer[:used], total)
             used = 0
         for k in range(len(part)):
             for j in range(part.shape[1]):
@@ -232,8 +220,8 @@ def missing_block(
     """
     d = len(P)
     size = d + d * (d + 1) // 2
-    buffers, scratch = np.empty((3, COLUMNS, size), np.float32), np.empty((size, size), np.float32)
-    exact, in_exact, used = np.empty((COLUMNS, size)), 0, np.zeros(3, dtype=np.int64)
+    buffers = np.empty((3, COLUMNS, size))
+    used = np.zeros(3, dtype=np.int64)
     totals = (taken, one, other)
     for g in range(grouped.start.size - 1):
         rows = grouped.rows[grouped.start[g] : grouped.start[g + 1]]
@@ -259,7 +247,7 @@ def missing_block(
                 lifted = np.empty((len(covariance), size))
                 _lift(u, G, lifted)
                 F = np.dot(_semidefinite_root(covariance).T, lifted)
-                in_exact = _add_exact(F, exact, in_exact, taken)
+                used[0] = _add_scores(F, buffers[0], used[0], taken)
                 law.expect(
                     m, root, sets, A, c, confines, points, shifts[r, 0], law.fill, first, second
                 )
@@ -271,13 +259,11 @@ def missing_block(
                         m, root, sets, A, c, confines, points, shifts[r, k], X[own], weights[own]
                     )
                     if r % DOUBTED == 0:
-                        F, half = _scores(u, G, X[own], weights[own]), 1 + k
-                        used[half] = _add_sampled(
-                            F, buffers[half], used[half], scratch, totals[half]
-                        )
+                        F = _scores(u, G, X[own], weights[own])
+                        used[1 + k] = _add_scores(F, buffers[1 + k], used[1 + k], totals[1 + k])
                 weights *= 0.5
                 F = _scores(u, G, X, weights)
-                used[0] = _add_sampled(F, buffers[0], used[0], scratch, taken)
+                used[0] = _add_scores(F, buffers[0], used[0], taken)
                 path_moments(X, weights, first, second)
             for a in range(h):
                 Z[i, C[a]] += first[a]
@@ -292,9 +278,8 @@ def missing_block(
             for a in range(U.size):
                 total[a, 0] += Z[i, a]
         _copy(np.dot(LQ, total), moments[g], 2 * d)
-    add_products(exact[:in_exact], taken)
     for k in range(3):
-        add_single_products(buffers[k, : used[k]], scratch, totals[k])
+        add_products(buffers[k, : used[k]], totals[k])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

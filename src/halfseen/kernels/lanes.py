@@ -9,6 +9,7 @@ Loops over them must be compiled with ``LANES``.
 
 import math
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 from numba import njit, types
@@ -17,7 +18,12 @@ from numpy.polynomial import Chebyshev, Polynomial
 from scipy import special
 
 # Products and sums may be fused; nothing else may change.
-LANES = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+LANES: dict[str, Any] = {
+    "cache": True,
+    "nogil": True,
+    "error_model": "numpy",
+    "fastmath": {"contract"},
+}
 INVERSE_ROOT_TWO_PI = 1.0 / math.sqrt(2.0 * math.pi)
 # The larger part of log 2 has so few digits that its multiples are exact.
 LOG_TWO = math.log(2.0)
@@ -32,8 +38,9 @@ HALF_ROOT, BIAS = np.float64(math.sqrt(0.5)).view(np.uint64), np.uint64(1024 << 
 WHOLE = np.float64(2.0**52).view(np.uint64)
 # Polynomials are so many in a power of their argument, each a chain of products of its own.
 CHAINS = 4
-# Arguments up to this, c, and the degree: relative errors of Φ are below 2e-13, those of Φ⁻¹ below 1e-9.
-FURTHEST, CENTRE, DEGREE = 37.0, 2.0, 21
+# Arguments up to this, the c of Φ and that of Φ⁻¹, and the degree: relative errors stay below 1e-14 (but
+# for that of the exponent) and 1e-9.
+FURTHEST, CENTRE, OTHER_CENTRE, DEGREE = 37.0, 3.0, 2.0, 21
 
 
 def _in_chains(coefficients):
@@ -41,11 +48,11 @@ def _in_chains(coefficients):
     return tuple(tuple(coefficients[k::CHAINS][::-1]) for k in range(CHAINS))
 
 
-def _interpolated(function):
+def _interpolated(function, c):
     def of_ratio(s):
-        return function(CENTRE * (1.0 + s) / (1.0 - s))
+        return function(c * (1.0 + s) / (1.0 - s))
 
-    domain = [-1.0, (FURTHEST - CENTRE) / (FURTHEST + CENTRE)]
+    domain = [-1.0, (FURTHEST - c) / (FURTHEST + c)]
     found = Chebyshev.interpolate(of_ratio, DEGREE, domain=domain).convert(kind=Polynomial)
     return _in_chains([float(value) for value in found.coef])
 
@@ -55,14 +62,14 @@ def _scaled_tail(t):
 
 
 def _scaled_quantile(t):
-    return -special.ndtri_exp(-0.5 * t * t - LOG_TWO) / (t + CENTRE)
+    return -special.ndtri_exp(-0.5 * t * t - LOG_TWO) / (t + OTHER_CENTRE)
 
 
 # To the last digit: exp where |x| <= log(2)/2, and 2 atanh(s)/s in s² <= 0.03.
 EXP = _in_chains([1.0 / math.factorial(k) for k in range(13)])
 LOG = _in_chains([2.0 / (2 * k + 1) for k in range(10)])
-MILLS = _interpolated(_scaled_tail)
-QUANTILE = _interpolated(_scaled_quantile)
+MILLS = _interpolated(_scaled_tail, CENTRE)
+QUANTILE = _interpolated(_scaled_quantile, OTHER_CENTRE)
 
 
 @intrinsic
@@ -157,8 +164,8 @@ def ndtri_lane(p):
     q = p if p < q else q
     square = -2.0 * log_lane(2.0 * q)
     t = math.sqrt(square if square > 0.0 else 0.0)
-    s = (t - CENTRE) / (t + CENTRE)
-    y = (t + CENTRE) * _polynomial(QUANTILE, s)
+    s = (t - OTHER_CENTRE) / (t + OTHER_CENTRE)
+    y = (t + OTHER_CENTRE) * _polynomial(QUANTILE, s)
     return y if p > 0.5 else -y
 
 
