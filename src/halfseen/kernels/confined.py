@@ -13,6 +13,7 @@ from numba import njit
 
 from halfseen.kernels.bivariate import outer_nodes
 from halfseen.kernels.lanes import LANES, add_rows, exp_lane, hazard_lane, log_lane, ndtr_lane
+from halfseen.kernels.special import log_ndtr
 from halfseen.kernels.univariate import FAR, NEGLIGIBLE_DROP, draw, interval, log_mass
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
@@ -379,7 +380,7 @@ def order_cells(m, L, sets, confines, order):
             s = math.sqrt(left[j, j])
             z = side[j] * (end[j] - mean[j]) / s
             if side[j] != 0.0 and z > -FAR:
-                mass = log_lane(ndtr_lane(z))
+                mass = log_ndtr(z)
             else:
                 mass = set_log_mass(mean[j], s, -math.inf, math.inf, sets[j], confines)
             if chosen < 0 or mass < least:
@@ -387,17 +388,12 @@ def order_cells(m, L, sets, confines, order):
         first = order[chosen]
         order[chosen], order[i] = order[i], first
         s = math.sqrt(left[first, first])
-        z = side[first] * (end[first] - mean[first]) / s
-        if side[first] != 0.0 and z > -FAR:
-            expected = -side[first] * s * hazard_lane(z)
-        else:
-            set_moments(mean[first], s, -math.inf, math.inf, sets[first], confines, moments)
-            expected = moments[1]
+        set_moments(mean[first], s, -math.inf, math.inf, sets[first], confines, moments)
         for k in range(h):
             row[k] = left[first, k] / left[first, first]
         for p in range(i + 1, h):
             j = order[p]
-            mean[j] += row[j] * expected
+            mean[j] += row[j] * moments[1]
             factor = left[j, first]
             for k in range(h):
                 left[j, k] -= factor * row[k]

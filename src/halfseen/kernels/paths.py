@@ -64,32 +64,14 @@ def _uniform(point, shift):
 
 
 @njit(**LANES)
-def _beyond(side, ends, uniforms, masses, draws):
-    # Masses of a standard normal below some ends, or above them with a side of -1, and draws from there.
+def _below(side, ends, uniforms, masses, draws):
+    # Masses of a standard normal below some ends, and draws from there; with a side of -1 mirrored.
     for q in range(ends.size):
-        masses[q] = ndtr_lane(side * ends[q])
+        masses[q] = ndtr_lane(ends[q])
     for q in range(ends.size):
         u = uniforms[q] if side > 0.0 else 1.0 - uniforms[q]
-        end, z = side * ends[q], ndtri_lane(u * masses[q])
-        draws[q] = side * (z if z < end else end)
-
-
-@njit(**LANES)
-def _between(lows, highs, uniforms, masses, draws):
-    # Masses of a standard normal between two ends, and draws from there. The interval is mirrored to
-    # where its masses are small; where they all but cancel, nothing is said: the mass is 0.
-    for q in range(lows.size):
-        mirrored = lows[q] + highs[q] > 0.0
-        below = ndtr_lane(-highs[q] if mirrored else lows[q])
-        upto = ndtr_lane(-lows[q] if mirrored else highs[q])
-        masses[q] = upto - below if upto - below > SMALLEST_DIFFERENCE * upto else 0.0
-        # What is below the draw, or above it.
-        draws[q] = below + (1.0 - uniforms[q] if mirrored else uniforms[q]) * (upto - below)
-    for q in range(lows.size):
-        z = ndtri_lane(draws[q])
-        z = -z if lows[q] + highs[q] > 0.0 else z
-        z = z if z > lows[q] else lows[q]
-        draws[q] = z if z < highs[q] else highs[q]
+        z = ndtri_lane(u * masses[q])
+        draws[q] = side * (z if z < ends[q] else ends[q])
 
 
 @njit(**LANES)
@@ -110,9 +92,9 @@ def _walk(L, low, high, tilt, points, shift, X, weights):
     # P(a < z + μ < b)·φ(e)/φ(e − μ). All paths take a step together, in arrays without a remainder.
     h, count = len(L), len(points)
     width = -(-count // WIDTH) * WIDTH
-    E, moved, more = np.empty((h, width)), np.empty((h, width)), np.empty((7, width))
+    E, moved, more = np.empty((h, width)), np.empty((h, width)), np.empty((6, width))
     total, product, centre, uniforms = more[0], more[1], more[2], more[3]
-    masses, lows, highs = more[4], more[5], more[6]
+    masses, ends = more[4], more[5]
     total[:], product[:], uniforms[:] = 0.0, 1.0, 0.5
     for j in range(h):
         centre[:] = 0.0
@@ -121,19 +103,19 @@ def _walk(L, low, high, tilt, points, shift, X, weights):
             uniforms[q] = _uniform(points[q, j], shift[j])
         step, inverse, mu = E[j], 1.0 / L[j, j], tilt[j]
         a, b = low[j] * inverse - mu, high[j] * inverse - mu
+        one_ended = a == -math.inf or b == math.inf
+        side = -1.0 if b == math.inf else 1.0
+        if one_ended:
+            end = b if side > 0.0 else a
+            for q in range(width):
+                ends[q] = side * (end - inverse * centre[q])
+            _below(side, ends, uniforms, masses, step)
         for q in range(width):
-            lows[q], highs[q] = a - inverse * centre[q], b - inverse * centre[q]
-        if a == -math.inf:
-            _beyond(1.0, highs, uniforms, masses, step)
-        elif b == math.inf:
-            _beyond(-1.0, lows, uniforms, masses, step)
-        else:
-            _between(lows, highs, uniforms, masses, step)
-        for q in range(width):
-            if not (masses[q] > 0.0 and highs[q] > -FAR and lows[q] < FAR):
+            if not (one_ended and ends[q] > -FAR):
+                at = inverse * centre[q]
                 masses[q] = 1.0
-                total[q] += log_mass(lows[q], highs[q])
-                step[q] = draw(lows[q], highs[q], uniforms[q])
+                total[q] += log_mass(a - at, b - at)
+                step[q] = draw(a - at, b - at, uniforms[q])
         _take_step(mu, L[j, j], centre, masses, step, product, total, moved[j])
     X[:] = moved[:, :count].T
     for q in range(count):
@@ -143,12 +125,11 @@ def _walk(L, low, high, tilt, points, shift, X, weights):
 @njit(cache=True, nogil=True, error_model="numpy")
 def _mean_and_variance(a, b):
     # Of a standard normal between two limits.
-    if a == -math.inf and b > -FAR:
-        hazard = hazard_lane(b)
-        return -hazard, 1.0 - hazard * (hazard + b)
-    if b == math.inf and a < FAR:
-        hazard = hazard_lane(-a)
-        return hazard, 1.0 - hazard * (hazard - a)
+    side = -1.0 if b == math.inf else 1.0
+    end = b if side > 0.0 else -a
+    if (a == -math.inf or b == math.inf) and end > -FAR:
+        hazard = hazard_lane(end)
+        return -side * hazard, 1.0 - hazard * (hazard + end)
     part = np.empty(5)
     interval(a, b, part)
     return part[1], part[2] - part[1] * part[1]
@@ -200,7 +181,7 @@ def _find_tilt(L, low, high, tilt):
             tilt[j] *= settled
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(inline="always", **LANES)
 def _interval_paths(m, L, sets, confines, points, shift, X, weights):
     # Cells in one interval each: steps are tilted towards where the region lets all of them end.
     h = m.size

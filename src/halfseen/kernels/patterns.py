@@ -123,7 +123,7 @@ def centred_rows(Y, rows, mean, U, index):
     return Z
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def _expect_group(Y, rows, mean, U, Q, log_det, grouped, confines, points, shifts, law, V, out):
     # Expected rows of a group, in the columns U; V gathers their covariances.
     Z = centred_rows(Y, rows, mean, U, grouped.sets)
