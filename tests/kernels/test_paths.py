@@ -377,8 +377,9 @@ def test_boxes_have_a_kernel_of_their_own_that_says_the_same(name):
     assert found[0] == found[1]
 
 
-def test_the_expectation_of_bound_cells_is_that_of_paths():
-    sets, (A, c) = REGIONS["three inequalities"]
+@pytest.mark.parametrize("name", ["intervals", "unions", "three inequalities"])
+def test_the_expectation_of_several_cells_is_that_of_paths(name):
+    sets, (A, c) = REGIONS[name]
     own, first, second = confines(*sets), np.empty(4), np.empty((4, 4))
     points, shift = lattice(4096, 4), np.full(4, 0.37)
     mass = paths.expectation(
@@ -395,6 +396,6 @@ def test_the_expectation_of_bound_cells_is_that_of_paths():
         second,
     )
     other, X, weights = _filled(sets, A, c, 4096, shift)
-    assert mass == other
+    assert mass == pytest.approx(other, rel=1e-12)
     np.testing.assert_allclose(first, weights @ X, atol=1e-13)
     np.testing.assert_allclose(second, np.cov(X.T, aweights=weights, ddof=0), atol=1e-12)
