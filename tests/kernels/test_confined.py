@@ -309,7 +309,8 @@ def test_an_order_is_one_where_the_covariance_is_all_but_singular():
 # Expectations ---------------------------------------------------------------------------------------
 
 
-def _expected(sets, S, m, A=None, c=None, count=4096):
+def expected(sets, S, m, A=None, c=None, count=4096):
+    """Log-mass, mean less m and covariance of cells, from a lattice with shifts of 0.37."""
     h = len(sets)
     A = np.empty((0, h)) if A is None else A
     c = np.empty(0) if c is None else c
@@ -335,7 +336,7 @@ def _expected(sets, S, m, A=None, c=None, count=4096):
 def test_the_expectation_of_one_cell_between_inequalities():
     m, S = np.array([0.4]), np.array([[1.3]])
     # x >= −0.6 and x <= 1.1, in a set that ends at 0.9.
-    mass, first, second = _expected(
+    mass, first, second = expected(
         [[(-INF, 0.9)]], S, m, np.array([[-2.0], [1.0]]), np.array([1.2, 1.1])
     )
     ref = stats.truncnorm((-0.6 - 0.4) / math.sqrt(1.3), 0.5 / math.sqrt(1.3), 0.4, math.sqrt(1.3))
@@ -346,8 +347,8 @@ def test_the_expectation_of_one_cell_between_inequalities():
 
 def test_the_expectation_of_two_cells_in_intervals_takes_no_points():
     S = _covariance(0.6)
-    mass, first, second = _expected(BOXES["unions"], S, MEAN2)
-    other = _expected(BOXES["unions"], S, MEAN2, count=1)
+    mass, first, second = expected(BOXES["unions"], S, MEAN2)
+    other = expected(BOXES["unions"], S, MEAN2, count=1)
     ref_mass, ref = _plane_moments(MEAN2, S, *BOXES["unions"])
     assert mass == other[0] == pytest.approx(math.log(ref_mass), abs=1e-9)
     np.testing.assert_array_equal(first, other[1])
@@ -360,7 +361,7 @@ def test_the_expectation_of_two_cells_in_intervals_takes_no_points():
 def test_two_bound_cells_match_quadrature():
     # x + y <= 0.4: in coordinates along and across, a half-line and a line.
     S = _covariance(0.3)
-    mass, first, _ = _expected([LINE, LINE], S, MEAN2, np.array([[1.0, 1.0]]), np.array([0.4]))
+    mass, first, _ = expected([LINE, LINE], S, MEAN2, np.array([[1.0, 1.0]]), np.array([0.4]))
     s = math.sqrt(S.sum())
     z = (0.4 - MEAN2.sum()) / s
     assert mass == pytest.approx(stats.norm.logcdf(z), rel=1e-12)
@@ -387,9 +388,9 @@ def test_cells_that_are_independent_take_no_points():
         np.diag([1.0, 0.5, 2.0]),
         np.ones(3),
     )
-    mass, first, second = _expected(sets, S, m, count=1)
+    mass, first, second = expected(sets, S, m, count=1)
     for j in range(3):
-        one = _expected([sets[j]], S[j : j + 1, j : j + 1], m[j : j + 1])
+        one = expected([sets[j]], S[j : j + 1, j : j + 1], m[j : j + 1])
         mass -= one[0]
         assert first[j] == one[1][0]
         assert second[j, j] == one[2][0, 0]

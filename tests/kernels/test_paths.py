@@ -11,7 +11,7 @@ from scipy.special import expit
 from halfseen.kernels import confined, paths
 from halfseen.solvers.full_information.expectation import lattice
 from tests.kernels.holed import INF, LINE, confines, fill_of, hidden_with
-from tests.kernels.test_confined import AGAINST
+from tests.kernels.test_confined import AGAINST, expected
 
 MEAN = np.array([0.3, -0.5, 1.0, 0.0])
 COVARIANCE = np.array(
@@ -380,22 +380,8 @@ def test_boxes_have_a_kernel_of_their_own_that_says_the_same(name):
 @pytest.mark.parametrize("name", ["intervals", "unions", "three inequalities"])
 def test_the_expectation_of_several_cells_is_that_of_paths(name):
     sets, (A, c) = REGIONS[name]
-    own, first, second = confines(*sets), np.empty(4), np.empty((4, 4))
-    points, shift = lattice(4096, 4), np.full(4, 0.37)
-    mass = paths.expectation(
-        MEAN,
-        ROOT,
-        np.arange(4),
-        A,
-        c,
-        own,
-        points,
-        shift,
-        fill_of(own, A, c),
-        first,
-        second,
-    )
-    other, X, weights = _filled(sets, A, c, 4096, shift)
+    mass, first, second = expected(sets, COVARIANCE, MEAN, A, c)
+    other, X, weights = _filled(sets, A, c, 4096, np.full(4, 0.37))
     assert mass == pytest.approx(other, rel=1e-12)
     np.testing.assert_allclose(first, weights @ X, atol=1e-13)
     np.testing.assert_allclose(second, np.cov(X.T, aweights=weights, ddof=0), atol=1e-12)

@@ -303,8 +303,9 @@ def inverse_root(K, L):
         inverse = 1.0 / math.sqrt(pivot)
         add_rows(above[:i], W, 0, W[i, :i])
         W[i, i] = 1.0
-        for j in range(h):
+        for j in range(i + 1):
             W[i, j] *= inverse
+        for j in range(i, h):
             T[i, j] *= inverse
     for i in range(h):
         for j in range(h):

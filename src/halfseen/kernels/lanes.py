@@ -17,6 +17,8 @@ from numba.extending import intrinsic
 from numpy.polynomial import Chebyshev, Polynomial
 from scipy import special
 
+from halfseen.kernels.univariate import INVERSE_ROOT_TWO_PI
+
 # Products and sums may be fused; nothing else may change.
 LANES: dict[str, Any] = {
     "cache": True,
@@ -24,7 +26,6 @@ LANES: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"contract"},
 }
-INVERSE_ROOT_TWO_PI = 1.0 / math.sqrt(2.0 * math.pi)
 # The larger part of log 2 has so few digits that its multiples are exact.
 LOG_TWO = math.log(2.0)
 LOG_TWO_HIGH = round(LOG_TWO * 2.0**40) / 2.0**40

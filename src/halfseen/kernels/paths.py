@@ -63,6 +63,15 @@ def _uniform(point, shift):
     return min(max(abs(2.0 * u - 1.0), SMALLEST_UNIFORM), 1.0 - SMALLEST_UNIFORM)
 
 
+@njit(cache=True, nogil=True, error_model="numpy")
+def _face_step(j, L, E, points, shift, centre, uniforms):
+    # Where the steps before it put the centre of a cell, in each path, and what drives its own step.
+    centre[:] = 0.0
+    add_rows(L[j, :j], E, 0, centre)
+    for q in range(len(points)):
+        uniforms[q] = _uniform(points[q, j], shift[j])
+
+
 @njit(**LANES)
 def _below(side, ends, uniforms, masses, draws):
     # Masses of a standard normal below some ends, and draws from there; with a side of -1 mirrored.
@@ -97,10 +106,7 @@ def _walk(L, low, high, tilt, points, shift, X, weights):
     masses, ends = more[4], more[5]
     total[:], product[:], uniforms[:] = 0.0, 1.0, 0.5
     for j in range(h):
-        centre[:] = 0.0
-        add_rows(L[j, :j], E, 0, centre)
-        for q in range(count):
-            uniforms[q] = _uniform(points[q, j], shift[j])
+        _face_step(j, L, E, points, shift, centre, uniforms)
         step, inverse, mu = E[j], 1.0 / L[j, j], tilt[j]
         a, b = low[j] * inverse - mu, high[j] * inverse - mu
         one_ended = a == -math.inf or b == math.inf
@@ -251,10 +257,7 @@ def _union_paths(m, L, sets, confines, points, shift, X, weights):
     below, parts, moved = np.empty((most, width)), np.empty((most, width)), np.empty((h, width))
     total[:], product[:], uniforms[:] = 0.0, 1.0, 0.5
     for j in range(h):
-        centre[:] = 0.0
-        add_rows(L[j, :j], E, 0, centre)
-        for q in range(count):
-            uniforms[q] = _uniform(points[q, j], shift[j])
+        _face_step(j, L, E, points, shift, centre, uniforms)
         step, k, inverse = E[j], sets[j], 1.0 / L[j, j]
         mass[:], largest[:], step[:], masses[:] = 0.0, 0.0, 0.0, 0.0
         first, last = confines.piece[k], confines.piece[k + 1]
