@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 import halfseen as hs
+from halfseen.kernels import INNER, KERNEL
 from halfseen.kernels.lanes import LANES
 
 SOURCE = Path(hs.__file__).parent
+ROOT = Path(__file__).parents[1]
 # A module may import only from levels below its own, or from its own package.
 LEVELS = {
     "version": 0, "errors": 0, "checks": 0, "strict_json": 0, "archive": 0,
@@ -96,14 +98,48 @@ def test_kernels_are_cached_release_the_lock_and_keep_nan(path):
             name = decorator.func if isinstance(decorator, ast.Call) else decorator
             if isinstance(name, ast.Name) and name.id in ("njit", "jit"):
                 assert isinstance(decorator, ast.Call), node.name
-                flags = {k.arg: getattr(k.value, "value", None) for k in decorator.keywords}
-                if None in flags:
-                    assert ast.unparse(decorator).endswith("**LANES)"), node.name
-                    flags = {**{k: v for k, v in flags.items() if k}, **LANES}
-                    # Products and sums in one go; NaN and the order of sums stay what they are.
-                    assert flags.pop("fastmath") == {"contract"}, node.name
-                assert flags.pop("inline", "always") == "always", node.name
-                assert flags == {"cache": True, "nogil": True, "error_model": "numpy"}, node.name
+                options = ast.unparse(decorator).removeprefix("njit(inline='always', ")
+                assert options.removeprefix("njit(") in ("**KERNEL)", "**INNER)", "**LANES)"), (
+                    node.name
+                )
+
+
+def test_options_of_kernels_keep_nan_and_the_order_of_sums():
+    assert KERNEL == {"cache": True, "nogil": True, "error_model": "numpy"}
+    assert INNER == {**KERNEL, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    # Products and sums in one go, nothing else.
+    assert {**KERNEL, "fastmath": {"contract"}} == LANES
+
+
+def test_kernels_without_a_way_in_are_called_by_kernels_alone():
+    kernels = sorted((SOURCE / "kernels").glob("*.py"))
+    inner = {
+        (path.stem, node.name)
+        for path in kernels
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef) and "INNER" in map(_options, node.decorator_list)
+    }
+    assert len(inner) > 50
+    for path in {*FILES, *ROOT.glob("tests/**/*.py"), *ROOT.glob("benchmarks/**/*.py")}:
+        if path not in kernels:
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            assert not inner & set(_kernels_named(tree)), path
+
+
+def _options(decorator):
+    return ast.unparse(decorator).rpartition("**")[2].rstrip(")")
+
+
+def _kernels_named(tree):
+    # Kernels that are imported by name, and those that are asked of an imported module.
+    modules = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("halfseen.kernels"):
+            for name in node.names:
+                modules[name.asname or name.name] = name.name
+                yield node.module.rpartition(".")[2], name.name
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            yield modules.get(node.value.id), node.attr
 
 
 def test_no_eval_and_no_pickle_of_files():

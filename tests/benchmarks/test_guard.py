@@ -1,4 +1,7 @@
-"""What small tasks measured once, measured again: ratios may not grow beyond their margins."""
+"""What small tasks measured once, measured again: errors may not grow beyond their margins.
+
+Times are measured by ``make bench BENCH=guard`` alone: a test must not depend on who else is computing.
+"""
 
 import pytest
 
@@ -6,7 +9,9 @@ from benchmarks import guard
 
 
 @pytest.mark.xdist_group("guard")
-@pytest.mark.parametrize("ratio", list(guard.ratios()), ids=lambda ratio: ratio.what)
+@pytest.mark.parametrize(
+    "ratio", [one for one in guard.ratios() if not one.is_time], ids=lambda ratio: ratio.what
+)
 def test_no_ratio_has_grown(ratio):
     now, then = ratio.measure(), guard.recorded()[ratio.what]
     assert now <= ratio.most(then), (

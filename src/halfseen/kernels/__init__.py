@@ -5,10 +5,17 @@ import os
 import shutil
 import tempfile
 import warnings
+from typing import Any
 
 import numba
 
 from halfseen.errors import HalfseenWarning
+
+# How kernels are compiled. NaN and infinity are data here: no flag may assume that there are none.
+KERNEL: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+# Those that only other kernels call have no way in from Python: a call from there would crash. It takes
+# a tenth of a second to compile, for each of them.
+INNER = {**KERNEL, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def _have_somewhere_to_compile() -> None:

@@ -5,6 +5,7 @@ import math
 import numpy as np
 from numba import njit
 
+from halfseen.kernels import INNER, KERNEL
 from halfseen.kernels.quadrature import NODES_24, NODES_48, WEIGHTS_24, WEIGHTS_48
 from halfseen.kernels.univariate import NEGLIGIBLE_DROP, log_mass, moments
 
@@ -14,7 +15,7 @@ ONE_PANEL_RHO = 0.7
 TWO_PI = 2.0 * math.pi
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _angle_integral(h, k, start, stop):
     # ∫ exp(−(h² + k² − 2hk·sin θ) / (2 cos² θ)) dθ; the exponent is rewritten so that nothing
     # cancels as sin θ → ±1.
@@ -32,7 +33,7 @@ def _angle_integral(h, k, start, stop):
     return total * width
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def excess(h, k, rho):
     """P(Z₁ ≤ h, Z₂ ≤ k) − Φ(h)Φ(k) at correlation rho, by Plackett's identity.
 
@@ -56,7 +57,7 @@ def excess(h, k, rho):
     return total / TWO_PI
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def density_and_slope(h, k, rho):
     """Bivariate standard normal density at (h, k), and its derivative in ρ."""
     v = 1.0 - rho * rho
@@ -65,13 +66,13 @@ def density_and_slope(h, k, rho):
     return density, density * slope
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _log_integrand(u, a2, b2, rho, root):
     # log φ-kernel at u plus log P(a2 < Z₂ < b2 | Z₁ = u)
     return -0.5 * u * u + log_mass((a2 - rho * u) / root, (b2 - rho * u) / root)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _mode(low, high, a2, b2, rho, root):
     # The integrand is log-concave: ternary search, until its logarithm varies by less than one over
     # what is left. The mode only anchors the scale and the range of the quadrature.
@@ -97,7 +98,7 @@ def _mode(low, high, a2, b2, rho, root):
     return (high, at_high) if at_high >= at_right else (right, at_right)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _reach(mode, end, peak, a2, b2, rho, root):
     # The point between mode and end where the integrand has become negligible, by bisection to five
     # per cent of its distance.
@@ -115,7 +116,7 @@ def _reach(mode, end, peak, a2, b2, rho, root):
     return far
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _outer_range(a1, b1, a2, b2, rho, root):
     # Beyond `far`, z₁ can neither hold its own mass nor follow z₂ into its interval.
     far = 60.0
@@ -128,7 +129,7 @@ def _outer_range(a1, b1, a2, b2, rho, root):
     return start, _reach(mode, high, peak, a2, b2, rho, root), peak
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _panels(start, stop, rho, root):
     # 48 nodes resolve about ten times the width over which P(y | x) changes.
     if abs(rho) <= 0.1:
@@ -137,7 +138,7 @@ def _panels(start, stop, rho, root):
     return 1 + int(min(63.0, (stop - start) * abs(rho) / (10.0 * root)))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def outer_nodes(a1, b1, a2, b2, rho):
     """Nodes and weights for Z₁ on a rectangle, and the peak of the log of the integrand.
 
@@ -155,7 +156,7 @@ def outer_nodes(a1, b1, a2, b2, rho):
     return node, weight, peak
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def rectangle_log_mass(a1, b1, a2, b2, rho):
     """Log P(a1 < Z₁ < b1, a2 < Z₂ < b2) at correlation rho, with all its digits however small."""
     if not (a1 < b1 and a2 < b2):
@@ -172,7 +173,7 @@ def rectangle_log_mass(a1, b1, a2, b2, rho):
     return math.log(total * width) + peak - 0.5 * math.log(TWO_PI)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def rectangle_moments(mu, sigma, rho, lower, upper, out):
     """Raw moments of a bivariate normal restricted to a rectangle; returns the log-mass.
 

@@ -5,12 +5,14 @@ from llvmlite import binding as llvm
 from numba import njit, types
 from numba.extending import get_cython_function_address
 
+from halfseen.kernels import KERNEL
+
 llvm.add_symbol("halfseen_dsyrk", get_cython_function_address("scipy.linalg.cython_blas", "dsyrk"))
 # Addresses of everything: characters, whole numbers and arrays.
 _dsyrk = types.ExternalFunction("halfseen_dsyrk", types.void(*[types.intp] * 10))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def add_products(F, total):
     """Add FᵀF to the lower triangle of ``total``: half of the work of a product."""
     letters = np.array([ord("U"), ord("N")], dtype=np.uint8)

@@ -4,8 +4,10 @@ import math
 
 from numba import njit
 
+from halfseen.kernels import KERNEL
 
-@njit(cache=True, nogil=True, error_model="numpy")
+
+@njit(**KERNEL)
 def prepare_columns(columns, shift, inverse_scale, mask, values, low, high):
     """Do the same for a block that comes column by column: ``columns`` has a row for each of them.
 
@@ -30,7 +32,7 @@ def prepare_columns(columns, shift, inverse_scale, mask, values, low, high):
         low[i], high[i] = least, most
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def prepare_block(X, shift, inverse_scale, mask, values, low, high):
     """Fill ``mask`` and ``values = [u | u²]`` with u = (x − shift)/scale, 0 where hidden.
 

@@ -11,6 +11,7 @@ import math
 import numpy as np
 from numba import njit
 
+from halfseen.kernels import INNER, KERNEL
 from halfseen.kernels.special import log_ndtr, ndtr
 from halfseen.kernels.univariate import HALF_LOG_TWO_PI, draw, log_mass, moments
 
@@ -28,7 +29,7 @@ GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 SMALLEST_UNIFORM = 1e-12
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _set_moments(mu, sigma, lower, upper, first, last, out, piece):
     """Raw moments of N(mu, sigma²) on pieces first..last; returns the log-mass."""
     total = moments(mu, sigma, lower[first], upper[first], out)
@@ -45,7 +46,7 @@ def _set_moments(mu, sigma, lower, upper, first, last, out, piece):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _set_log_mass(mu, sigma, lower, upper, first, last):
     """Log-mass of N(mu, sigma²) on pieces first..last."""
     total = -math.inf
@@ -57,7 +58,7 @@ def _set_log_mass(mu, sigma, lower, upper, first, last):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def log_likelihood(theta, delta, sums, start, lower, upper, count):
     """Log-likelihood of seen values (``sums`` of x^0, x, x²) and of hidden cells by set."""
     # Σ log θ − (θx − δ)²/2 − log √2π
@@ -72,7 +73,7 @@ def log_likelihood(theta, delta, sums, start, lower, upper, count):
     return value
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _half_line_terms(theta, delta, limit, side, terms):
     """Terms of a cell below its limit (side 1), or above it (side -1), in closed form.
 
@@ -89,7 +90,7 @@ def _half_line_terms(theta, delta, limit, side, terms):
     terms[5], terms[6] = -1.0 / (theta * theta) - second, (z + delta) / theta
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _set_terms(theta, delta, lower, upper, first, last, terms, E, piece):
     """Gradient, Hessian, and Hessian if it were complete, of a cell in a union of intervals."""
     _set_moments(delta / theta, 1.0 / theta, lower, upper, first, last, E, piece)
@@ -107,7 +108,7 @@ def _set_terms(theta, delta, lower, upper, first, last, terms, E, piece):
     terms[2], terms[3], terms[4] = terms[5] + v11, terms[6] + v12, -1.0 + v22
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def gradient_and_curvature(theta, delta, sums, start, lower, upper, count, g, H):
     """Fill the gradient in (θ, δ) and the Hessian of the log-likelihood (Louis' identity).
 
@@ -147,7 +148,7 @@ def gradient_and_curvature(theta, delta, sums, start, lower, upper, count, g, H)
     return curved
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def fit_censored_normal(sums, start, lower, upper, count, mu, sigma):
     """Find mean, standard deviation and log-likelihood; whether the top was found comes last.
 
@@ -194,7 +195,7 @@ def fit_censored_normal(sums, start, lower, upper, count, mu, sigma):
     return delta / theta, 1.0 / theta, value, settled and curved and inside
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def residuals(values, start, lower, upper, count, mu, sigma, phase):
     """Return normal scores of all cells: those of hidden cells are drawn within their sets.
 
@@ -220,7 +221,7 @@ def residuals(values, start, lower, upper, count, mu, sigma, phase):
     return z
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _draw_in_set(mu, sigma, lower, upper, first, last, total, u):
     """Inverse-CDF draw of a normal score in a union of intervals, from one uniform."""
     a = b = 0.0
@@ -236,7 +237,7 @@ def _draw_in_set(mu, sigma, lower, upper, first, last, total, u):
     return draw(a, b, min(max(u, SMALLEST_UNIFORM), 1.0 - SMALLEST_UNIFORM))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def normal_distances(z):
     """Distances of scores from the standard normal: Anderson and Darling's A², Kolmogorov's D."""
     z = np.sort(z)
@@ -254,7 +255,7 @@ def normal_distances(z):
     return -n - total / n, largest
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def cell_distances(values, start, lower, upper, count, mu, sigma, phases):
     """Return ``normal_distances`` of ``residuals``, averaged over phases."""
     square, largest = 0.0, 0.0

@@ -4,8 +4,10 @@ import math
 
 from numba import njit
 
+from halfseen.kernels import KERNEL
 
-@njit(cache=True, nogil=True, error_model="numpy")
+
+@njit(**KERNEL)
 def factor(A, n, floor):
     """Factor the leading n × n block of A as L Lᵀ, in place, in its lower triangle.
 
@@ -26,7 +28,7 @@ def factor(A, n, floor):
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def solve(L, r, n):
     """Solve L Lᵀ x = r for the leading block, in place of r."""
     for i in range(n):

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from halfseen.kernels import INNER, KERNEL
 from halfseen.kernels.bivariate import outer_nodes
 from halfseen.kernels.lanes import LANES, add_rows, exp_lane, hazard_lane, log_lane, ndtr_lane
 from halfseen.kernels.special import log_ndtr
@@ -43,7 +44,7 @@ class Confines(NamedTuple):
     b: np.ndarray
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def log_add(a, b):
     """Log(eᵃ + eᵇ)."""
     if a == -math.inf:
@@ -54,7 +55,7 @@ def log_add(a, b):
     return high + math.log(math.exp(a - high) + math.exp(b - high))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _nodes_within(m, s, low, high, k, confines):
     # The nodes of a set that matter to N(m, s²) on (low, high), and the least z² among them. Where none
     # is within reach, all do.
@@ -72,7 +73,7 @@ def _nodes_within(m, s, low, high, k, confines):
     return first + start, first + stop, least
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def set_log_mass(m, s, low, high, k, confines):
     """Log of the mass of N(m, s²) on set k cut to (low, high)."""
     total = -math.inf
@@ -92,7 +93,7 @@ def set_log_mass(m, s, low, high, k, confines):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def set_draw(m, s, low, high, k, confines, total, u):
     """Draw from N(m, s²) on set k cut to (low, high), whose log-mass is known, from one uniform."""
     first, last = confines.piece[k], confines.piece[k + 1]
@@ -122,7 +123,7 @@ def set_draw(m, s, low, high, k, confines, total, u):
     return chosen
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def set_moments(m, s, low, high, k, confines, out):
     """Log-mass of N(m, s²) on set k cut to (low, high); ``out`` are E[(x − m)^r], r = 0 … 4."""
     out[:] = 0.0
@@ -153,7 +154,7 @@ def set_moments(m, s, low, high, k, confines, out):
     return top
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _add_rectangle(out, total, a, b, log_weight, rho, root, part):
     # Add what a rectangle says to the moments `out`, of log-mass `total`; return the log-mass of both.
     node, weight, peak = outer_nodes(a[0], b[0], a[1], b[1], rho)
@@ -189,7 +190,7 @@ def _weigh_nodes(node, weight, peak, side, limit, rho, root, powers, ends, hazar
         powers[k] = weight[k] * exp_lane(size if size > LEAST_EXPONENT else LEAST_EXPONENT)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _one_ended(side, end, hazard, out):
     # Moments of a standard normal below an end, or of its mirror image: with λ = φ/Φ
     # E z^k = (k − 1) E z^(k−2) − end^(k−1) λ.
@@ -202,7 +203,7 @@ def _one_ended(side, end, hazard, out):
     out[3] *= side
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _mixed(out, total, part, log_weight):
     # Add the moments of a part, whose mass is relative to a weight; return the log-mass of both.
     if not part[0, 0] > 0.0:
@@ -212,7 +213,7 @@ def _mixed(out, total, part, log_weight):
     return log_add(total, mass)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def box_moments(m, L, sets, confines, out):
     """Log-mass of N(m, L Lᵀ) on a product of two unions of intervals.
 
@@ -246,7 +247,7 @@ def box_moments(m, L, sets, confines, out):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _add_products(part, power, u, centre, root, inner):
     # Adds power · u^a · E[(centre + root·e)^b] for a + b <= 4, where e has the moments `inner`.
     e1, e2, e3, e4 = root * inner[1], root**2 * inner[2], root**3 * inner[3], root**4 * inner[4]
@@ -268,7 +269,7 @@ def _add_products(part, power, u, centre, root, inner):
         power *= u
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _mix(out, total, part, mass):
     # The moments of a mixture: what `out` holds, of log-mass `total`, and sums of log-mass `mass`.
     top = log_add(total, mass)
@@ -279,7 +280,7 @@ def _mix(out, total, part, mass):
             out[a, b] = old * out[a, b] + new * part[a, b]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def inverse_root(K, L):
     """Fill L with the Cholesky factor of the inverse of K, K⁻¹ = L Lᵀ; return log|K|.
 
@@ -313,7 +314,7 @@ def inverse_root(K, L):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def last_used(T):
     """Return the coordinate at which each inequality is settled, the last that it involves, or -1."""
     stages = np.empty(T.shape[0], dtype=np.int64)
@@ -328,7 +329,7 @@ def last_used(T):
     return stages
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def chord_at(stage, e, T, c, stages):
     """Return what the inequalities that are settled at a stage leave for its coordinate."""
     low, high = -math.inf, math.inf
@@ -344,7 +345,7 @@ def chord_at(stage, e, T, c, stages):
     return low, high
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _one_ends(sets, confines):
     # Where a cell lies in one interval with one end, 1 or -1 as it is below or above it, and the end.
     side, end = np.zeros(sets.size), np.zeros(sets.size)
@@ -359,7 +360,7 @@ def _one_ends(sets, confines):
     return side, end
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def order_cells(m, L, sets, confines, order):
     """Fill ``order`` with the cells of a row, the least likely first.
 
@@ -400,7 +401,7 @@ def order_cells(m, L, sets, confines, order):
                 left[j, k] -= factor * row[k]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def in_intervals(sets, A, confines):
     """Whether two cells lie in unions of intervals, with nothing between them."""
     count = A.shape[0]

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from halfseen.kernels import INNER, KERNEL
 from halfseen.kernels.bivariate import density_and_slope, excess, rectangle_log_mass
 
 # Edge of the domain of ρ, on Fisher's scale: tanh(7) = 1 − 1.7e-6.
@@ -72,7 +73,7 @@ class SetMasses(NamedTuple):
     gone: Pieces
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _mass_excess(rho, i, j, sets):
     # I(ρ), I'(ρ), I''(ρ): corners of interval sets, or the Hermite series of general ones.
     value, slope, curve = 0.0, 0.0, 0.0
@@ -92,7 +93,7 @@ def _mass_excess(rho, i, j, sets):
     return value, slope, curve
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _log_product_mass(rho, i, j, left, right):
     # log P of a product of two unions, as a sum of positive terms: slow, and never cancels.
     high, total = -math.inf, 0.0
@@ -109,7 +110,7 @@ def _log_product_mass(rho, i, j, left, right):
     return high + math.log(total) if total > 0.0 else -math.inf
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _log_cell_mass(rho, i, j, cell, sum_of_terms, size, sets):
     # The quick sum where it has its digits; else term by term; -inf where neither can be had.
     if sum_of_terms > _CANCELLED * size:
@@ -121,7 +122,7 @@ def _log_cell_mass(rho, i, j, cell, sum_of_terms, size, sets):
     return _log_product_mass(rho, i, j, left, right)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def objective(rho, k, sums, cells, sets):
     """f(ρ), f'(ρ), f''(ρ) of pair k."""
     n, suv, total = sums.n[k], sums.suv[k], sums.suu[k] + sums.svv[k]
@@ -153,7 +154,7 @@ def objective(rho, k, sums, cells, sets):
     return f, df, ddf
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _polish(rho, low, high, k, sums, cells, sets):
     # A root of f' between low and high, by Newton's method kept inside a shrinking bracket.
     for _ in range(100):
@@ -172,7 +173,7 @@ def _polish(rho, low, high, k, sums, cells, sets):
     return rho, False
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def solve_correlations(sums, cells, sets):
     """Minimise f for each pair; returns ρ and a flag: 0 inside, 1 on the edge, 2 not converged."""
     pairs = sums.n.size

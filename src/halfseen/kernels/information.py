@@ -12,6 +12,7 @@ import math
 import numpy as np
 from numba import njit
 
+from halfseen.kernels import INNER, KERNEL
 from halfseen.kernels.blas import add_products
 from halfseen.kernels.confined import box_moments, chord_at, in_intervals, set_moments
 from halfseen.kernels.lanes import LANES, add_rows
@@ -26,7 +27,7 @@ DOUBTED = 8
 SMALLEST_PIVOT = 1e-12
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _features(x, out):
     # δ_k, then δ_k δ_l for k >= l.
     h = x.size
@@ -38,7 +39,7 @@ def _features(x, out):
             n += 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _root_features(X, weights):
     # The features of weighted paths less their mean, times the roots of the weights.
     h = X.shape[1]
@@ -47,7 +48,8 @@ def _root_features(X, weights):
     average = np.zeros(q)
     for k in range(len(X)):
         _features(X[k], T[k])
-        average += weights[k] * T[k]
+        for j in range(q):
+            average[j] += weights[k] * T[k, j]
     for k in range(len(X)):
         root = math.sqrt(weights[k])
         for j in range(q):
@@ -55,7 +57,7 @@ def _root_features(X, weights):
     return T
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _one_cell(m, root, sets, A, c, confines):
     # Covariance of (δ, δ²).
     stages = np.zeros(c.size, dtype=np.int64)
@@ -68,7 +70,7 @@ def _one_cell(m, root, sets, A, c, confines):
     return out
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _two_cells(m, root, sets, confines):
     # Covariance of (δ₀, δ₁, δ₀², δ₁δ₀, δ₁²).
     e = np.empty((5, 5))
@@ -82,7 +84,7 @@ def _two_cells(m, root, sets, confines):
     return out
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _semidefinite_root(C):
     # R with R Rᵀ = C, columns of pivots that are rounding left out.
     n = len(C)
@@ -104,7 +106,7 @@ def _semidefinite_root(C):
     return R[:, :rank].copy()
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _lift(u, G, out):
     # Row k of `out` is the derivative of the score in feature k.
     d, h = G.shape
@@ -138,7 +140,8 @@ def _path_scores(u, G, X, weights, out):
     average, w = np.zeros(out.shape[1]), np.empty(d)
     GT = np.ascontiguousarray(G.T)
     for k in range(len(X)):
-        w[:] = u
+        for i in range(d):
+            w[i] = u[i]
         add_rows(X[k], GT, 0, w)
         place = d
         for i in range(d):
@@ -154,7 +157,7 @@ def _path_scores(u, G, X, weights, out):
             out[k, j] = root * (out[k, j] - average[j])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _add_scores(F, buffer, used, total):
     # Add FᵀF to the lower triangle of a total, some hundred rows at a time.
     for start in range(0, len(F), COLUMNS):
@@ -169,7 +172,7 @@ def _add_scores(F, buffer, used, total):
     return used
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def _scores(u, G, X, weights):
     # A matrix F with FᵀF = covariance of the score over the paths, of as few rows as can be.
     d, h = G.shape
@@ -183,14 +186,14 @@ def _scores(u, G, X, weights):
     return out
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _expected_row(z, C, m, mean, U, first):
     # Puts conditional means of confined cells into a centred row.
     for a in range(C.size):
         z[C[a]] = m[a] - mean[U[C[a]]] + first[a]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _columns(A, chosen):
     out = np.empty((len(A), chosen.size))
     for i in range(len(A)):
@@ -199,7 +202,7 @@ def _columns(A, chosen):
     return out
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _copy(A, out, first):
     # Into the columns of `out` from the first on.
     for i in range(A.shape[0]):
@@ -207,7 +210,7 @@ def _copy(A, out, first):
             out[i, first + j] = A[i, j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def missing_block(
     Y, mean, P, L, grouped, confines, points, shifts, law, moments, taken, one, other
 ):
@@ -261,7 +264,8 @@ def missing_block(
                     if r % DOUBTED == 0:
                         F = _scores(u, G, X[own], weights[own])
                         used[1 + k] = _add_scores(F, buffers[1 + k], used[1 + k], totals[1 + k])
-                weights *= 0.5
+                for k in range(weights.size):
+                    weights[k] *= 0.5
                 F = _scores(u, G, X, weights)
                 used[0] = _add_scores(F, buffers[0], used[0], taken)
                 path_moments(X, weights, first, second)
@@ -282,7 +286,7 @@ def missing_block(
         add_products(buffers[k, : used[k]], totals[k])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def missing_mean_block(Y, mean, P, L, grouped, confines, points, shifts, law, taken, one, other):
     """Do as ``missing_block`` where the mean alone is free; return Σ Lᵀ Q L over the rows."""
     d = len(P)
@@ -314,7 +318,7 @@ def missing_mean_block(Y, mean, P, L, grouped, confines, points, shifts, law, ta
     return whole
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def missing_along_block(Y, mean, P, L, grouped, confines, points, shifts, law, directions, taken):
     """Add Σ_rows Var(score along some directions | seen) of a block to ``taken``, of shape (k, k).
 

@@ -9,7 +9,6 @@ Loops over them must be compiled with ``LANES``.
 
 import math
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 from numba import njit, types
@@ -17,15 +16,11 @@ from numba.extending import intrinsic
 from numpy.polynomial import Chebyshev, Polynomial
 from scipy import special
 
+from halfseen.kernels import KERNEL
 from halfseen.kernels.univariate import INVERSE_ROOT_TWO_PI
 
 # Products and sums may be fused; nothing else may change.
-LANES: dict[str, Any] = {
-    "cache": True,
-    "nogil": True,
-    "error_model": "numpy",
-    "fastmath": {"contract"},
-}
+LANES = {**KERNEL, "fastmath": {"contract"}}
 # The larger part of log 2 has so few digits that its multiples are exact.
 LOG_TWO = math.log(2.0)
 LOG_TWO_HIGH = round(LOG_TWO * 2.0**40) / 2.0**40

@@ -4,8 +4,10 @@ import math
 
 from numba import njit
 
+from halfseen.kernels import KERNEL
 
-@njit(cache=True, nogil=True, error_model="numpy")
+
+@njit(**KERNEL)
 def fill_nullable(values, bits, out):
     """Copy ``values`` to ``out``, NaN where the bit of a row (lowest first in each byte) is 0."""
     whole = values.size // 8

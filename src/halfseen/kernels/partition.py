@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from halfseen.kernels import INNER, KERNEL
 from halfseen.kernels.bivariate import rectangle_moments
 from halfseen.kernels.univariate import HALF_LOG_TWO_PI, moments
 
@@ -52,7 +53,7 @@ class PlaneTerms(NamedTuple):
     y_weight: np.ndarray
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _blend(total, log_total, part, log_part):
     # Mixture of two sets of moments, as flat arrays, with masses exp(log_total) and exp(log_part), in
     # place. Loops: assigning whole arrays brings in the text of a broadcasting error, which takes two
@@ -70,7 +71,7 @@ def _blend(total, log_total, part, log_part):
     return high + math.log(a + b)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _node_moments(nu, tau, x, weights, out):
     high = -math.inf
     for k in range(x.size):
@@ -88,7 +89,7 @@ def _node_moments(nu, tau, x, weights, out):
     return high + math.log(total)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def line_partition(theta, terms, problems):
     """Σ w log Z, its gradient and Hessian in θ = (ν, τ), for some of a batch of 1-D problems."""
     batch = theta.shape[0]
@@ -121,7 +122,7 @@ def line_partition(theta, terms, problems):
     return f, g, H
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _tensor_moments(theta, x, wx, y, wy, out):
     # Nodes of both coordinates, as a product rule: for sets known only as functions.
     high = -math.inf
@@ -149,7 +150,7 @@ def _tensor_moments(theta, x, wx, y, wy, out):
     return high + math.log(total)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _exponent(theta, x, y):
     return (
         theta[0] * x + theta[1] * y - 0.5 * (theta[2] * x * x + theta[4] * y * y) - theta[3] * x * y
@@ -162,7 +163,7 @@ _POWER_Y = np.array([0, 1, 0, 1, 2])
 _FACTOR = np.array([1.0, 1.0, -0.5, -1.0, -0.5])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def plane_partition(theta, terms, problems):
     """Σ w log Z, its gradient and Hessian in θ = (ν₁, ν₂, T₁₁, T₁₂, T₂₂), for some 2-D problems."""
     batch = theta.shape[0]
@@ -204,7 +205,7 @@ def plane_partition(theta, terms, problems):
     return f, g, H
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _add_plane_term(w, log_z, m, b, f, g, H):
     f[b] += w * log_z
     for i in range(5):

@@ -17,6 +17,7 @@ import numpy as np
 from numba import njit, typeof, types
 from numba.extending import typeof_impl
 
+from halfseen.kernels import INNER, KERNEL
 from halfseen.kernels.confined import (
     SMALLEST_UNIFORM,
     box_moments,
@@ -54,7 +55,7 @@ SMALLEST_DIFFERENCE = 1e-3
 SMALLEST_PLACE, LARGEST_PLACE = 1e-290, 1.0 - 2.0**-53
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _uniform(point, shift):
     # A shifted lattice, folded: averages of smooth functions then converge faster.
     u = point + shift
@@ -63,7 +64,7 @@ def _uniform(point, shift):
     return min(max(abs(2.0 * u - 1.0), SMALLEST_UNIFORM), 1.0 - SMALLEST_UNIFORM)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _face_step(j, L, E, points, shift, centre, uniforms):
     # Where the steps before it put the centre of a cell, in each path, and what drives its own step.
     centre[:] = 0.0
@@ -95,7 +96,17 @@ def _take_step(mu, size, centre, masses, step, product, total, moved):
         moved[q] = centre[q] + size * e
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
+def _finish(moved, total, product, X, weights):
+    # Where paths ended, less their remainder, and the logarithms of their weights. As a loop: the text
+    # of the error that X[:] = moved.T may raise takes seconds to compile.
+    for q in range(len(X)):
+        for j in range(len(moved)):
+            X[q, j] = moved[j, q]
+        weights[q] = total[q] + math.log(product[q])
+
+
+@njit(**KERNEL)
 def _walk(L, low, high, tilt, points, shift, X, weights):
     # Paths e of cells in one interval each, every step drawn around its tilt μ: its weight is
     # P(a < z + μ < b)·φ(e)/φ(e − μ). All paths take a step together, in arrays without a remainder.
@@ -123,12 +134,10 @@ def _walk(L, low, high, tilt, points, shift, X, weights):
                 total[q] += log_mass(a - at, b - at)
                 step[q] = draw(a - at, b - at, uniforms[q])
         _take_step(mu, L[j, j], centre, masses, step, product, total, moved[j])
-    X[:] = moved[:, :count].T
-    for q in range(count):
-        weights[q] = total[q] + math.log(product[q])
+    _finish(moved, total, product, X, weights)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _mean_and_variance(a, b):
     # Of a standard normal between two limits.
     side = -1.0 if b == math.inf else 1.0
@@ -243,7 +252,7 @@ def _settle(total, largest, ends, masses, draws):
         draws[q] = z if z < ends[1, q] else ends[1, q]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def _union_paths(m, L, sets, confines, points, shift, X, weights):
     # Cells in sets of any kind, without inequalities. All paths take a step together, as in a walk.
     h, count = m.size, len(points)
@@ -283,12 +292,10 @@ def _union_paths(m, L, sets, confines, points, shift, X, weights):
         for q in range(count, width):
             masses[q] = 1.0
         _take_step(0.0, L[j, j], centre, masses, step, product, total, moved[j])
-    X[:] = moved[:, :count].T
-    for q in range(count):
-        weights[q] = total[q] + math.log(product[q])
+    _finish(moved, total, product, X, weights)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def _set_paths(m, L, sets, A, c, confines, points, shift, X, weights):
     # Cells in sets of any kind, with inequalities, one after the other as they come.
     h = m.size
@@ -313,7 +320,7 @@ def _set_paths(m, L, sets, A, c, confines, points, shift, X, weights):
         weights[q] = total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _turned_paths(m, L, A, c, points, shift, X, weights):
     # Inequalities. Coordinates are turned, A L = (lower trapezoid)·Qᵀ, so that the first
     # inequality involves one of them, the second two, and so on: the tightest first.
@@ -348,7 +355,7 @@ def _turned_paths(m, L, A, c, points, shift, X, weights):
         weights[q] = total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _with_intervals(sets, A, c, confines):
     # The inequalities A y <= c, and the ends of the cells' intervals as further ones.
     h, count = sets.size, c.size
@@ -365,7 +372,7 @@ def _with_intervals(sets, A, c, confines):
     return B[:count].copy(), e[:count].copy()
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def _normalise(X, weights):
     # Weights of sum 1 from their logarithms, whose average's logarithm is returned; -inf if none counts.
     top = weights.max()
@@ -381,14 +388,14 @@ def _normalise(X, weights):
     return top + math.log(total / weights.size)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def fill_box(m, L, sets, A, c, confines, points, shift, X, weights):
     """Do as ``fill_paths`` where every cell lies in one interval, and no inequality binds them."""
     _interval_paths(m, L, sets, confines, points, shift, X, weights)
     return _normalise(X, weights)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def fill_paths(m, L, sets, A, c, confines, points, shift, X, weights):
     """Fill ``X`` with paths less ``m``, one for each point, and ``weights`` with normalised weights.
 
@@ -417,7 +424,7 @@ def fill_paths(m, L, sets, A, c, confines, points, shift, X, weights):
     return -math.inf
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def path_moments(X, weights, first, second):
     """Mean and covariance of weighted paths."""
     count, h = X.shape
@@ -435,7 +442,7 @@ def path_moments(X, weights, first, second):
         second[i, i] = max(second[i, i], 0.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _diagonal(L):
     for i in range(len(L)):
         for j in range(i):
@@ -444,7 +451,7 @@ def _diagonal(L):
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def expectation(m, L, sets, A, c, confines, points, shift, fill, first, second):
     """Log-mass of the region of N(m, L Lᵀ); ``first`` and ``second`` become mean less m, and covariance.
 

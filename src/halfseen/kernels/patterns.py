@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from halfseen.kernels import INNER, KERNEL
 from halfseen.kernels.confined import HALF_LOG_TWO_PI, in_intervals, inverse_root, order_cells
 
 
@@ -32,7 +33,7 @@ class Grouped(NamedTuple):
     order: np.ndarray
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def split(P, missing):
     """Return U, M, Q, B, P_MM⁻¹ and log|P_MM| of a pattern."""
     M, U = np.flatnonzero(missing), np.flatnonzero(~missing)
@@ -55,7 +56,7 @@ def split(P, missing):
     return U, M, Q, B, spread, log_det
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _bounds(r, y, C, U, grouped, confines):
     # The inequalities A y_C <= c of a row in which its confined cells take part.
     sign, V = grouped.sign[r], confines.V
@@ -80,7 +81,7 @@ def _bounds(r, y, C, U, grouped, confines):
     return A, c
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def confined_law(r, y, pull, mean, U, Q, grouped, confines):
     """Return the confined cells of a row (counted in U), m, L, log|Q_CC|, sets, and A y_C <= c.
 
@@ -112,7 +113,7 @@ def confined_law(r, y, pull, mean, U, Q, grouped, confines):
     return C, m, L, log_det, sets, A, c
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def centred_rows(Y, rows, mean, U, index):
     """Rows less their mean, in the columns U; 0 where they are hidden."""
     Z = np.zeros((rows.size, U.size))
@@ -123,7 +124,7 @@ def centred_rows(Y, rows, mean, U, index):
     return Z
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+@njit(inline="always", **INNER)
 def _expect_group(Y, rows, mean, U, Q, log_det, grouped, confines, points, shifts, law, V, out):
     # Expected rows of a group, in the columns U; V gathers their covariances.
     Z = centred_rows(Y, rows, mean, U, grouped.sets)
@@ -151,7 +152,7 @@ def _expect_group(Y, rows, mean, U, Q, log_det, grouped, confines, points, shift
     return Z
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def add_group(count, T, total, U, M, B, spread, first, second):
     """Add sums over so many rows, T and total in the columns U, and what these say of the columns M."""
     for a in range(U.size):
@@ -171,7 +172,7 @@ def add_group(count, T, total, U, M, B, spread, first, second):
             second[M[a], M[b]] += BTB[a, b] + count * spread[a, b]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def expect_block(Y, mean, P, log_det, grouped, confines, points, shifts, law, first, second, out):
     """Add expected moments of complete rows about ``mean``; fill ``out`` with log-likelihoods.
 
@@ -187,11 +188,12 @@ def expect_block(Y, mean, P, log_det, grouped, confines, points, shifts, law, fi
         T += np.dot(E.T, E)
         total = np.zeros(U.size)
         for i in range(rows.size):
-            total += E[i]
+            for a in range(U.size):
+                total[a] += E[i, a]
         add_group(rows.size, T, total, U, M, B, spread, first, second)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def order_block(Y, mean, P, grouped, confines, order):
     """Put the confined cells of each row, in ``order``, in the order in which they are best sampled.
 
@@ -213,7 +215,7 @@ def order_block(Y, mean, P, grouped, confines, order):
                     order[r, k] = U[C[own[k]]]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def mean_block(Y, mean, P, grouped, confines, points, shifts, law, E):
     """Fill ``E`` with the expected rows of a block, less their mean."""
     for g in range(grouped.start.size - 1):
@@ -224,7 +226,7 @@ def mean_block(Y, mean, P, grouped, confines, points, shifts, law, E):
         complete_rows(E, rows, Z, U, M, np.dot(Z, B.T))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def complete_rows(E, rows, Z, U, M, rest):
     """Put what is known of some rows in the columns U and M into their places."""
     for i in range(rows.size):
@@ -234,7 +236,7 @@ def complete_rows(E, rows, Z, U, M, rest):
             E[rows[i], M[a]] = rest[i, a]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def draw_block(Y, mean, P, grouped, confines, points, shifts, law, uniforms, normals, drawn):
     """Fill ``drawn`` with independent draws of complete rows, less their mean: (draws, rows, d).
 

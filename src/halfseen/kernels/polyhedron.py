@@ -8,6 +8,7 @@ import math
 import numpy as np
 from numba import njit
 
+from halfseen.kernels import INNER, KERNEL
 from halfseen.kernels.cholesky import factor, solve
 from halfseen.kernels.univariate import draw
 
@@ -19,7 +20,7 @@ DEPENDENT = 1e-20
 SMALLEST_PIVOT = 1e-300
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def most_violated(u, A, c):
     """Return the index of the constraint that u violates most, and by how much; -1 if none."""
     worst, index = 0.0, -1
@@ -34,7 +35,7 @@ def most_violated(u, A, c):
     return index, worst
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def relax(u, A, c, margin, sweeps):
     """Move u, in place, onto each violated half-space in turn, a margin inside; True if it ends well.
 
@@ -55,7 +56,7 @@ def relax(u, A, c, margin, sweeps):
     return False
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _step_directions(A, q, active, n, r, direction):
     # r = N⁺ a_q and direction = a_q − N r, with N the active normals.
     k = A.shape[1]
@@ -82,14 +83,14 @@ def _step_directions(A, q, active, n, r, direction):
     return length
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _copy(point, u):
     # As a loop: the text of the error that u[:] = point may raise takes two seconds to compile.
     for j in range(u.size):
         u[j] = point[j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def project_polyhedron(point, A, c, u):
     """Write the nearest point of {A u <= c} to ``point`` into u; False if the set is empty.
 
@@ -150,7 +151,7 @@ def project_polyhedron(point, A, c, u):
     return False
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def project(point, A, c, centre, radius, u):
     """Write the nearest point of {A u <= c} ∩ ball(centre, radius) to ``point`` into u.
 
@@ -182,7 +183,7 @@ def project(point, A, c, centre, radius, u):
     return _distance(u, centre) <= radius * (1.0 + 1e-9)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _distance(u, centre):
     total = 0.0
     for j in range(u.size):
@@ -190,7 +191,7 @@ def _distance(u, centre):
     return math.sqrt(total)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def langevin_chain(u, mean, A, c, radius, eta, drift, noise):
     """Run projected Langevin steps on N(mean, I) in the polyhedron and ball, in place.
 
@@ -210,7 +211,7 @@ def langevin_chain(u, mean, A, c, radius, eta, drift, noise):
             project(moved, A, c, mean, radius, u)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _chord(slack, along):
     # How far one can go backwards and forwards before a constraint is met.
     low, high = -math.inf, math.inf
@@ -222,7 +223,7 @@ def _chord(slack, along):
     return low, high
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def gibbs_chain(u, mean, A, c, D, uniforms):
     """Run Gibbs sweeps on N(mean, I) in the polyhedron, in place.
 
@@ -253,7 +254,7 @@ def gibbs_chain(u, mean, A, c, D, uniforms):
                     u[j] += directions[d, j] * step
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def relax_rows(Y, hidden, V, b, sign, lower, upper, margin, sweeps, failed):
     """Move the hidden cells of each row of Y, in place, to where its inequalities hold.
 

@@ -4,11 +4,12 @@ import math
 
 from numba import njit
 
+from halfseen.kernels import KERNEL
 from halfseen.kernels.quadrature import NODES_48, WEIGHTS_48
 from halfseen.kernels.univariate import effective_range, log_mass
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def restricted_nodes(m, s, lower, upper, node, weight, mass):
     """Fill nodes and weights for N(m[i], s²) on (lower[i], upper[i]), and the log-mass there.
 

@@ -12,6 +12,7 @@ import math
 import numpy as np
 from numba import njit
 
+from halfseen.kernels import INNER, KERNEL
 from halfseen.kernels.patterns import (
     add_group,
     centred_rows,
@@ -30,7 +31,7 @@ MOST_NODES = 64
 MOST_INTEGRATED = 2
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _node(u, shape, rate, m, L, sets, A, c, confines, points, shift, law, first, second):
     # The logarithm of the integrand at w = exp(u), and the moments of the confined cells there.
     w = math.exp(u)
@@ -40,7 +41,7 @@ def _node(u, shape, rate, m, L, sets, A, c, confines, points, shift, law, first,
     return shape * u - rate * w + mass
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def mix(shape, rate, offset, m, L, sets, A, c, confines, points, shift, law, scales, weights, F, V):
     """Integrate over w ~ Gamma(shape, rate) what confined cells N(m, L Lᵀ/w) say.
 
@@ -75,7 +76,7 @@ def mix(shape, rate, offset, m, L, sets, A, c, confines, points, shift, law, sca
     return count, top + math.log(total) + norm if count > 0 else -math.inf
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def log_density(degrees, p, square, log_det):
     """Log-density of p cells of a t distribution at a squared distance, with log|Σ| of theirs."""
     gammas = math.lgamma(0.5 * (degrees + p)) - math.lgamma(0.5 * degrees)
@@ -86,7 +87,7 @@ def log_density(degrees, p, square, log_det):
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _seen_part(Z, R, C, m, mean, U):
     # Squared distance of the seen cells: z' Q z less what the confined ones would add (patterns).
     square = 0.0
@@ -97,7 +98,7 @@ def _seen_part(Z, R, C, m, mean, U):
     return max(square, 0.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _expect_group(
     Y, rows, mean, U, Q, log_det, degrees, grouped, confines, points, shifts, law, V, total, out
 ):
@@ -146,7 +147,7 @@ def _expect_group(
     return Z
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def expect_scaled_block(
     Y, mean, P, log_det, degrees, grouped, confines, points, shifts, law, first, second, out
 ):
@@ -168,7 +169,7 @@ def expect_scaled_block(
         add_group(rows.size, T, total, U, M, B, spread, first, second)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def mean_scaled_block(Y, mean, P, degrees, grouped, confines, points, shifts, law, E):
     """Do as ``patterns.mean_block`` for rows of a t distribution."""
     most = 2 * MOST_NODES
@@ -197,7 +198,7 @@ def mean_scaled_block(Y, mean, P, degrees, grouped, confines, points, shifts, la
         complete_rows(E, rows, Z, U, M, np.dot(Z, B.T))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _choose(weights, count, u):
     # The first place at which cumulated weights reach u.
     reached = 0.0
@@ -208,7 +209,7 @@ def _choose(weights, count, u):
     return count - 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def draw_scaled_block(
     Y, mean, P, degrees, grouped, confines, points, shifts, law, gammas, uniforms, normals, drawn
 ):

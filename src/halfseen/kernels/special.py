@@ -10,6 +10,8 @@ from llvmlite import binding as llvm
 from numba import njit, types
 from numba.extending import get_cython_function_address
 
+from halfseen.kernels import INNER, KERNEL
+
 # Cython appends an int argument (skip dispatch) to the C signature.
 _SIGNATURE = types.float64(types.float64, types.int32)
 
@@ -28,25 +30,25 @@ _ndtri = _external("ndtri", "ndtri")
 _ndtri_exp = _external("ndtri_exp", "ndtri_exp")
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def ndtr(x: float) -> float:
     """Φ(x), the standard normal distribution function."""
     return _ndtr(x, 0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def log_ndtr(x: float) -> float:
     """Log Φ(x), finite far into the lower tail."""
     return _log_ndtr(x, 0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def ndtri(p: float) -> float:
     """Φ⁻¹(p)."""
     return _ndtri(p, 0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def ndtri_exp(log_p: float) -> float:
     """Φ⁻¹(exp(log_p)), for probabilities too small for a float."""
     return _ndtri_exp(log_p, 0)

@@ -9,6 +9,7 @@ import math
 import numpy as np
 from numba import njit
 
+from halfseen.kernels import INNER, KERNEL
 from halfseen.kernels.quadrature import NODES_48, WEIGHTS_48
 from halfseen.kernels.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
@@ -26,7 +27,7 @@ FAR = 35.0
 NARROW = 0.1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def effective_range(a, b):
     """Part of [a, b] that holds all of the standard normal mass on it, to rounding."""
     if a >= 0.0:
@@ -37,7 +38,7 @@ def effective_range(a, b):
     return max(a, -NEGLIGIBLE_RADIUS), min(b, NEGLIGIBLE_RADIUS)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _log_mass_by_quadrature(a, b):
     low, high = effective_range(a, b)
     peak = low if low > 0.0 else (high if high < 0.0 else 0.0)
@@ -49,7 +50,7 @@ def _log_mass_by_quadrature(a, b):
     return math.log(total * width) - 0.5 * peak * peak - HALF_LOG_TWO_PI
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def log_mass(a, b):
     """Log P(a < Z < b) for Z standard normal; -inf when the interval is empty."""
     if not a < b:
@@ -71,7 +72,7 @@ def log_mass(a, b):
     return _log_mass_by_quadrature(a, b)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def moments(mu, sigma, lower, upper, out):
     """Raw moments of N(mu, sigma²) restricted to (lower, upper); returns the log-mass.
 
@@ -112,7 +113,7 @@ def moments(mu, sigma, lower, upper, out):
     return math.log(total * width) - 0.5 * peak * peak - HALF_LOG_TWO_PI
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**INNER)
 def _repair_odd_moments(mu, sigma, a, b, mass, out):
     # On a wide interval around zero the odd moments of z are tiny, and a sum of signed terms gives
     # only rounding noise. In closed form: E z = (φ(a) − φ(b))/P, E z³ = 2 E z + (a²φ(a) − b²φ(b))/P.
@@ -125,7 +126,7 @@ def _repair_odd_moments(mu, sigma, a, b, mass, out):
     out[3] = mu**3 + 3.0 * mu * mu * sigma * z1 + 3.0 * mu * sigma**2 * z2 + sigma**3 * z3
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def interval(a, b, out):
     """Moments of a standard normal on (a, b), in closed form where it keeps its digits.
 
@@ -146,7 +147,7 @@ def interval(a, b, out):
     return math.log(mass)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def draw(a, b, u):
     """Inverse-CDF draw of a standard normal restricted to (a, b), from one uniform u."""
     if a > 0.0:
@@ -163,7 +164,7 @@ def draw(a, b, u):
     return min(max(z, a), b)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def log_masses(a, b):
     """``log_mass`` for arrays of limits."""
     out = np.empty(a.size)
