@@ -304,17 +304,19 @@ def test_cells_against_each_other_are_sampled_well_in_any_order():
 
 @pytest.mark.parametrize(("noise", "h"), [(0.1, 15), (0.01, 8), (0.001, 4), (0.001, 15)])
 def test_cells_that_all_but_determine_each_other_are_no_worse_for_their_tilts(noise, h):
-    # Two factors and little noise of their own, below limits of their own, the least likely first, in 30
-    # rows: a sampler whose log-mass errs by much more than an untilted one is of no use.
+    # Two factors and little noise of their own, below limits of their own, the least likely first: a sampler
+    # whose log-mass errs by much more than an untilted one is of no use. Over 400 rows ratios are known to
+    # 4 % in the median and 10 % in the quantile; they were 0.36 to 1.00 and 0.27 to 1.35.
     rng, points = np.random.default_rng(1), lattice(67, h)
     none, args = np.zeros(h), (np.empty((0, h)), np.empty(0))
     tilted, plain = [], []
-    for _ in range(30):
+    for _ in range(400):
         A = rng.normal(size=(h, 2))
         S = A @ A.T + noise * np.eye(h)
-        high = rng.multivariate_normal(none, S) + rng.exponential(0.7, h)
+        root = np.linalg.cholesky(S)
+        high = root @ rng.normal(size=h) + rng.exponential(0.7, h)
         own, order = confines(*([(-INF, b)] for b in high)), np.empty(h, dtype=np.int64)
-        confined.order_cells(none, np.linalg.cholesky(S), np.arange(h), own, order)
+        confined.order_cells(none, root, np.arange(h), own, order)
         L = np.linalg.cholesky(S[np.ix_(order, order)])
         masses = []
         for shift in rng.random((8, h)):
@@ -326,7 +328,7 @@ def test_cells_that_all_but_determine_each_other_are_no_worse_for_their_tilts(no
         tilted.append(spread[0])
         plain.append(spread[1])
     assert np.median(tilted) < 1.2 * np.median(plain)
-    assert np.quantile(tilted, 0.9) < 1.5 * np.quantile(plain, 0.9)
+    assert np.quantile(tilted, 0.9) < 2.0 * np.quantile(plain, 0.9)
 
 
 def test_kernels_that_were_sent_are_found_anew():
