@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import halfseen as hs
-from halfseen.data import parquet_writing
+from halfseen.data import parquet_files
+from halfseen.data.csv_files import to_cells
 from halfseen.data.parquet_blocks import scan_parquet
 from halfseen.data.row_blocks import piece_rows
-from halfseen.data.writing import to_cells
 
 # The packages show functions under the names of these modules.
 drawing = sys.modules["halfseen.simulate"]
@@ -137,7 +137,7 @@ def test_a_file_has_the_rows_of_simulate_and_nulls(halfseen, tmp_path, blocks_of
 
 def test_row_groups_are_pieces_whatever_the_blocks_are(halfseen, monkeypatch, blocks_of_50):
     assert piece_rows(3) > 1234
-    monkeypatch.setattr(parquet_writing, "piece_rows", lambda d: 120)
+    monkeypatch.setattr(parquet_files, "piece_rows", lambda d: 120)
     halfseen("simulate", "--rows", 1234, *RULE, "-o", "a.pq")
     footer = pq.read_metadata("a.pq")
     sizes = [footer.row_group(k).num_rows for k in range(footer.num_row_groups)]

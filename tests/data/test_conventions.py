@@ -6,8 +6,8 @@ import pytest
 
 import halfseen as hs
 from halfseen.data.conventions import split_name
-from halfseen.data.reading import from_frame, read_csv
-from halfseen.data.writing import to_cells
+from halfseen.data.csv_files import to_cells
+from halfseen.data.readers import from_frame, read_csv
 
 
 def read(text, **kwargs):

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from halfseen.data import parquet_blocks as planning
-from halfseen.data import parquet_pieces as reading
+from halfseen.data import parquet_files as reading
 from halfseen.data.parquet_blocks import describe_row, is_parquet, plan_pieces, scan_parquet
 from halfseen.data.row_blocks import array_blocks, piece_rows
 from halfseen.errors import InputError

@@ -18,7 +18,7 @@ from halfseen.cli.running import (
     say,
     warnings_as_lines,
 )
-from halfseen.data.writing import write_csv
+from halfseen.data.csv_files import write_csv
 from halfseen.demo import LIMITS, run_demo
 from halfseen.diagnostics import diagnose
 

@@ -133,8 +133,7 @@ Saturated = Annotated[
     ),
 ]
 Log = Annotated[
-    bool,
-    typer.Option("--log", help="Fit logarithms of all columns.", rich_help_panel=_MODEL),
+    bool, typer.Option("--log", help="Fit logarithms of all columns.", rich_help_panel=_MODEL)
 ]
 Transform = Annotated[
     list[str] | None,
@@ -159,8 +158,7 @@ Tails = Annotated[
     typer.Option("--errors", help="t for heavy tails, in place of normal.", rich_help_panel=_MODEL),
 ]
 DegreesOfFreedom = Annotated[
-    float | None,
-    typer.Option(help="Of --errors t; learned otherwise.", rich_help_panel=_MODEL),
+    float | None, typer.Option(help="Of --errors t; learned otherwise.", rich_help_panel=_MODEL)
 ]
 Loss = Annotated[
     str | None,
@@ -220,8 +218,7 @@ Checkpoint = Annotated[
     ),
 ]
 Every = Annotated[
-    float,
-    typer.Option(min=0.0, help="Seconds between checkpoints.", rich_help_panel=_LARGE),
+    float, typer.Option(min=0.0, help="Seconds between checkpoints.", rich_help_panel=_LARGE)
 ]
 Resume = Annotated[
     bool,

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from halfseen.cli.options import Blank, Wanted
 from halfseen.data.cells import CellFormat
-from halfseen.data.csv_records import Records, read_records
+from halfseen.data.csv_files import Records, read_records
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.limits import read_limits
-from halfseen.data.reading import FileColumns, read_columns, read_parquet
+from halfseen.data.raw_columns import FileColumns
+from halfseen.data.readers import read_columns, read_parquet
 from halfseen.data.transforms import read_transforms
 from halfseen.errors import InputError
 from halfseen.missingness import Combined, DetectionLimits, rules

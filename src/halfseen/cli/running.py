@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 
 import typer
 
-from halfseen.data.csv_records import Records
+from halfseen.data.csv_files import Records
 from halfseen.data.interval_data import IntervalData
-from halfseen.data.names import printable
+from halfseen.data.table import printable
 from halfseen.errors import (
     ContradictionError,
     HalfseenError,
@@ -96,11 +96,7 @@ def say(text: str) -> None:
     for line in map(printable, text.splitlines()):
         indent = " " * (len(line) - len(line.lstrip()) + 2 * line.startswith(" "))
         parts = textwrap.wrap(
-            line,
-            WIDTH,
-            subsequent_indent=indent,
-            break_long_words=False,
-            break_on_hyphens=False,
+            line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
         )
         for part in parts or [""]:
             typer.echo(part, err=True)

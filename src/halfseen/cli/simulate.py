@@ -16,14 +16,15 @@ import typer
 from halfseen.cli import options as o
 from halfseen.cli.reading import PARQUET, split_names
 from halfseen.cli.running import check_writable, guarded, say, warnings_as_lines
+from halfseen.data.csv_files import to_cells
 from halfseen.data.interval_data import IntervalData
-from halfseen.data.names import check_names
-from halfseen.data.parquet_writing import (
+from halfseen.data.parquet_files import (
     check_empty,
-    check_parquet,
+    pyarrow_parquet,
     write_parquet,
     write_parquet_parts,
 )
+from halfseen.data.table import check_names
 from halfseen.data.transforms import (
     BoxCox,
     Transform,
@@ -31,7 +32,6 @@ from halfseen.data.transforms import (
     parse_transform,
     transform_rule,
 )
-from halfseen.data.writing import to_cells
 from halfseen.errors import InputError
 from halfseen.files import whole_file
 from halfseen.gaussian import Gaussian
@@ -144,7 +144,7 @@ def _form(form: Format, output: Path | None, part_rows: int | None) -> Format:
         return form
     if output is None:
         raise InputError("--format parquet needs a place to write to: --output data.parquet.")
-    check_parquet()
+    pyarrow_parquet("Writing")
     if _is_folder(output):
         check_empty(output)
         return form

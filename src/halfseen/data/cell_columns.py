@@ -1,18 +1,37 @@
-"""Columns of cells: each different text is read once, and plain numbers all at once."""
+"""What the cells of a column say, with their flags, and what to say of those that cannot be read.
+
+Each different text is read once, and plain numbers all at once.
+"""
 
 from __future__ import annotations
 
-import numbers
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.data.cells import BLANK, Cell, CellFormat, is_lost, read_cell, tidy
-from halfseen.data.table import float_of
+from halfseen.data.cells import (
+    A_DATE,
+    BLANK,
+    MISSING,
+    NO_NUMBER,
+    NOT_DETECTED,
+    TRUE_FALSE,
+    Cell,
+    CellFormat,
+    called,
+    is_lost,
+    print_number,
+    read_cell,
+    shorten,
+    tidy,
+)
+from halfseen.data.conventions import flag_kind
+from halfseen.data.raw_columns import RawColumn
+from halfseen.errors import InputError, argument
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -21,19 +40,32 @@ Mask = NDArray[np.bool_]
 # is no "nan" or "inf", and without "_" and spaces none of Python's other liberties.
 PLAIN = frozenset("0123456789.+-eE")
 INFINITE = "is infinite; a missing value is NaN, and a limit is written as a text such as >100"
-
-
-class RawColumn(NamedTuple):
-    """A column as it came: texts, numbers, or a mixture.
-
-    ``texts`` has None where ``numbers`` holds the cell, and NaN in ``numbers`` is a missing one.
-    ``kind`` says what the column holds if its type alone rules out that it holds measurements.
-    """
-
-    name: str
-    texts: Sequence[str | None] | None
-    numbers: Floats | None
-    kind: str = ""
+# As many cells are shown in full; the others are counted by column.
+SHOWN = 8
+# What a column holds if every cell has the same one of these reasons.
+WHOLE_COLUMN = {NO_NUMBER: "no numbers", A_DATE: "dates", TRUE_FALSE: "true and false"}
+# In this order: of two meanings that go together, the later one says more.
+SILENT, DETECTED, EXACT, ESTIMATED, BELOW, BELOW_ESTIMATED, ABOVE = range(7)
+YES = frozenset(("true", "yes", "y", "t", "1", "1.0"))
+NO = frozenset(("false", "no", "n", "f", "0", "0.0"))
+# Of these words, the ones that say "seen" in a column of qualifiers. N and F are qualifiers themselves,
+# with another meaning in every laboratory.
+NOT_QUALIFIED = frozenset(("false", "0", "0.0"))
+WORDS = (
+    dict.fromkeys(("<", "<=", "left", *NOT_DETECTED), BELOW)
+    | dict.fromkeys((">", ">=", "right"), ABOVE)
+    | dict.fromkeys(("=", "=="), EXACT)
+    | {"j": ESTIMATED, "j+": ESTIMATED, "j-": ESTIMATED, "uj": BELOW_ESTIMATED}
+    | dict.fromkeys(MISSING, SILENT)
+)
+# What a second flag may say beside each meaning, other than the same: less, and in the same way.
+# Detected is less than exact, because it only rules out what lies below a limit.
+WEAKER = {
+    EXACT: (DETECTED,),
+    ESTIMATED: (DETECTED, EXACT),
+    BELOW_ESTIMATED: (BELOW,),
+    ABOVE: (DETECTED,),
+}
 
 
 @dataclass
@@ -107,51 +139,9 @@ def read_bounds(raw: RawColumn, form: CellFormat, side: str) -> tuple[Floats, Re
     ends = np.where(cells.missing, open_end, cells.lower)
     for row in np.flatnonzero((cells.lower != cells.upper) & ~cells.missing):
         cells.refuse(
-            int(row), text_of(raw, int(row)), f"must be a number, or empty, to be a {side} end"
+            int(row), raw.text(int(row)), f"must be a number, or empty, to be a {side} end"
         )
     return ends, cells
-
-
-def text_of(raw: RawColumn, row: int) -> str:
-    """Return a cell as a message shows it."""
-    text = None if raw.texts is None else raw.texts[row]
-    if text is not None:
-        return text
-    assert raw.numbers is not None
-    value = float(raw.numbers[row])
-    return "" if np.isnan(value) else repr(value)
-
-
-def column_of_objects(name: str, values: Sequence[Any]) -> RawColumn:
-    """Read a column of anything: numbers stay numbers, the rest becomes texts."""
-    numbers_read = np.full(len(values), np.nan)
-    texts: list[str | None] = [None] * len(values)
-    for row, value in enumerate(values):
-        if isinstance(value, str):
-            texts[row] = value
-        elif isinstance(value, bool | np.bool_):
-            texts[row] = str(bool(value)).lower()
-        elif isinstance(value, numbers.Real | Decimal):
-            numbers_read[row] = float_of(value)
-        elif not is_nothing(value):
-            texts[row] = str(value)
-    if all(text is None for text in texts):
-        return RawColumn(name, None, numbers_read)
-    return RawColumn(name, texts, numbers_read)
-
-
-def is_nothing(value: Any) -> bool:
-    """Tell the many kinds of missing values from others."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, numbers.Real | Decimal) and value != value
-
-
-def _float_of(value: Any) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return np.inf if value > 0 else -np.inf
 
 
 def _plain_numbers(texts: Sequence[str | None], form: CellFormat) -> Floats | None:
@@ -224,3 +214,236 @@ def _read_common(
     slow = ~np.array(common, dtype=bool)
     slow[rows[odd]] = True
     return [everything[row] for row in np.flatnonzero(slow).tolist()]
+
+
+def meaning_of(text: str, kind: str) -> int | None:
+    """Return what a flag means in a column of this kind; None if that is not known."""
+    word = tidy(text).casefold()
+    if kind == "detected" and word in YES | {"detected", "d"}:
+        return DETECTED
+    if kind == "detected" and word in NO:
+        return BELOW
+    if kind == "censored" and word in YES | {"censored"}:
+        return BELOW
+    if word in (NOT_QUALIFIED if kind == "qualifier" else NO):
+        return EXACT
+    return WORDS.get(word)
+
+
+def example_of_numbers(raw: RawColumn, form: CellFormat) -> str:
+    """Return a number other than 0 and 1 that a flag column holds; empty if there is none."""
+    if raw.numbers is not None:
+        other = raw.numbers[~np.isnan(raw.numbers) & (raw.numbers != 0) & (raw.numbers != 1)]
+        if other.size:
+            return print_number(other[0])
+    for text in dict.fromkeys(raw.texts or ()):
+        if text is not None and any(map(str.isdigit, text)):
+            cell = read_cell(text, form)
+            if np.isfinite(cell.lower) and cell.lower not in (0.0, 1.0):
+                return text
+    return ""
+
+
+def example_of_flags(raw: RawColumn, form: CellFormat) -> str:
+    """Return a flag that a column holds; empty if it holds none, or if it holds measurements."""
+    kind = flag_kind(raw.name)
+    example = ""
+    for text in _different(raw):
+        if meaning_of(text, kind) is not None or tidy(text).casefold() in YES | NO:
+            if meaning_of(text, kind) != SILENT:
+                example = example or text
+        elif np.isfinite(read_cell(text, form)[:2]).any():
+            return ""
+    return example
+
+
+def holds_measurements(raw: RawColumn, form: CellFormat) -> bool:
+    """Whether there is a value, a limit or a word for "not detected" in a column."""
+    cells = (read_cell(text, form) for text in _different(raw))
+    return any(cell.not_detected or np.isfinite(cell[:2]).any() for cell in cells)
+
+
+def _different(raw: RawColumn) -> Iterator[str]:
+    """Return the different cells of a column, as texts."""
+    if raw.numbers is not None:
+        yield from map(print_number, np.unique(raw.numbers[~np.isnan(raw.numbers)]))
+    yield from dict.fromkeys(text for text in raw.texts or () if text is not None)
+
+
+class Said(NamedTuple):
+    """What the flags of a row say together, how to quote them, and why they cannot be read."""
+
+    meaning: int
+    quoted: str
+    problem: str = ""
+
+
+def apply_flags(cells: ReadColumn, value: RawColumn, flags: Sequence[RawColumn]) -> None:
+    """Change what the cells of a column say by what all of its flags say of them."""
+    known: dict[tuple[str, ...], Said] = {}
+    said = []
+    for row in range(len(cells.lower)):
+        texts = tuple(flag.text(row) for flag in flags)
+        if texts not in known:
+            known[texts] = read_flags(texts, [flag.name for flag in flags])
+        said.append(known[texts])
+        if said[row].problem:
+            cells.refuse(row, value.text(row), said[row].problem)
+    meanings = np.array([one.meaning for one in said], dtype=np.int8)
+    meanings[list(cells.problems)] = SILENT
+    _combine(cells, meanings, lambda row: value.text(row), lambda row: said[row].quoted)
+
+
+def read_flags(texts: Sequence[str], names: Sequence[str]) -> Said:
+    """Put together what several flags say of one cell, in whichever order they stand.
+
+    Examples
+    --------
+    >>> from halfseen.data.cell_columns import BELOW, read_flags
+    >>> read_flags(["U", "0"], ["lead_flag", "lead_detected"]).meaning == BELOW
+    True
+    >>> read_flags(["U", "1"], ["lead_flag", "lead_detected"]).problem
+    "has flags that contradict each other: 'U' in lead_flag, '1' in lead_detected"
+    """
+    meaning: int | None = SILENT
+    quoted = []
+    for text, name in zip(texts, names, strict=True):
+        own = meaning_of(text, flag_kind(name))
+        if own is None:
+            return Said(SILENT, "", _unknown(name, text))
+        if own != SILENT:
+            quoted.append(f"{shorten(text)} in {called(name)}")
+        meaning = None if meaning is None else _both(meaning, own)
+    if meaning is None:
+        told = ", ".join(quoted)
+        return Said(SILENT, "", f"has flags that contradict each other: {told}")
+    return Said(meaning, ", ".join(quoted))
+
+
+def _both(one: int, other: int) -> int | None:
+    """Return what two flags say together; None if they contradict each other."""
+    weak, strong = min(one, other), max(one, other)
+    return strong if weak == strong or weak in (SILENT, *WEAKER.get(strong, ())) else None
+
+
+def _combine(
+    cells: ReadColumn, meanings: np.ndarray, text: Callable[[int], str], flag: Callable[[int], str]
+) -> None:
+    lower, upper = cells.lower.copy(), cells.upper.copy()
+    missing, undetected = cells.missing, cells.not_detected.copy()
+    seen = lower == upper
+    below = np.isneginf(lower) & np.isfinite(upper)
+    above = np.isfinite(lower) & np.isposinf(upper)
+    says_below = (meanings == BELOW) | (meanings == BELOW_ESTIMATED)
+    says_above = meanings == ABOVE
+    cells.lower[says_below & seen] = -np.inf
+    cells.not_detected[says_below & missing] = True
+    cells.upper[says_above & seen] = np.inf
+    cells.estimated[
+        ((meanings == ESTIMATED) & seen) | ((meanings == BELOW_ESTIMATED) & ~missing)
+    ] = True
+    clash = (
+        (says_below & ~(seen | below | missing | undetected))
+        | (says_above & ~(seen | above | missing))
+        | (((meanings == EXACT) | (meanings == ESTIMATED)) & ~(seen | missing))
+        | ((meanings == DETECTED) & (below | undetected))
+    )
+    for row in np.flatnonzero(clash):
+        cells.refuse(int(row), text(int(row)), f"contradicts its flag {flag(int(row))}")
+    for row in np.flatnonzero(says_above & missing):
+        cells.refuse(
+            int(row), text(int(row)), f"has the flag {flag(int(row))}, but no limit beside it"
+        )
+
+
+def join_ends(low: Floats, high: Floats, cells: ReadColumn) -> None:
+    """Put the ends of intervals together; reversed ones are refused."""
+    cells.lower[:], cells.upper[:] = low, high
+    for row in np.flatnonzero(low > high):
+        text = f"{print_number(low[row])}..{print_number(high[row])}"
+        cells.refuse(int(row), text, "is reversed: its lower end is above its upper end")
+
+
+def _unknown(name: str, text: str) -> str:
+    hint = ""
+    if tidy(text).casefold() in YES | NO:
+        hint = "; in a column named X_censored or X_detected, yes and no, true and false are known"
+    return f"has the flag {shorten(text)} in column {called(name)}, which is not known{hint}"
+
+
+class UnreadableCell(NamedTuple):
+    """One cell that cannot be read: its row (from 0), its line in the file, and why."""
+
+    row: int
+    line: int | None
+    column: str
+    text: str
+    reason: str
+
+
+class UnreadableError(InputError):
+    """A table has cells that cannot be read; ``cells`` lists all of them."""
+
+    def __init__(self, message: str, cells: Sequence[UnreadableCell] = ()) -> None:
+        super().__init__(message)
+        self.cells = list(cells)
+
+
+def error_for(
+    cells: Sequence[UnreadableCell],
+    hopeless: Iterable[str],
+    source: str,
+    place: Callable[[UnreadableCell], str],
+) -> UnreadableError:
+    """Put the error together.
+
+    Parameters
+    ----------
+    cells : the unreadable cells, in the order of the rows
+    hopeless : names of the columns in which no cell at all could be read
+    source : what the table is called
+    place : says where a cell is
+    """
+    lines = []
+    told = set()
+    by_column: dict[str, list[UnreadableCell]] = {}
+    for cell in cells:
+        by_column.setdefault(cell.column, []).append(cell)
+    for name in hopeless:
+        of_column = by_column.get(name, [])
+        reasons = {cell.reason for cell in of_column}
+        if len(reasons) == 1 and (held := WHOLE_COLUMN.get(next(iter(reasons)))):
+            lines.append(whole_column(name, held, (cell.text for cell in of_column)))
+            told.add(name)
+    others = [cell for cell in cells if cell.column not in told]
+    if others:
+        count = "1 cell" if len(others) == 1 else f"{len(others)} cells"
+        lines.append(f"{count} cannot be read:")
+        lines += [f"  {place(c)}: {shorten(c.text)} {c.reason}." for c in others[:SHOWN]]
+        if len(others) > SHOWN:
+            rest = Counter(cell.column for cell in others[SHOWN:])
+            told_by = ", ".join(f"{k} in {called(name)}" for name, k in rest.items())
+            lines.append(f"  and {len(others) - SHOWN} more: {told_by}.")
+        lines.append(
+            f"Correct them; or tell words of your own with {argument('not_detected')} and "
+            f"{argument('missing')}; or pass {argument('unreadable', 'missing')} to take them as "
+            "missing."
+        )
+    return UnreadableError(f"{source}: " + "\n".join(lines), cells)
+
+
+def whole_column(name: str, held: str, texts: Iterable[str]) -> str:
+    """Say that a column holds no measurements."""
+    different = list(dict.fromkeys(texts))
+    shown = ", ".join(shorten(text, 20) for text in different[:2])
+    more = ", ..." if len(different) > 2 else ""
+    quoted = f" ({shown}{more})" if shown else ""
+    return (
+        f"column {called(name)} holds {held}{quoted}: leave it out with {argument('columns')}, or "
+        f"make it the row labels with {argument('index', name)}."
+    )
+
+
+def count_by_column(names: Iterable[str]) -> str:
+    """Say how many there are of each name."""
+    return ", ".join(f"{k} in {called(name)}" for name, k in Counter(names).items())

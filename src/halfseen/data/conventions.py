@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from halfseen.data.cell_reasons import called, shorten
+from halfseen.data.cells import called, shorten
 from halfseen.errors import AssumptionWarning, InputError, argument
 
 # What the booleans of a flag column mean, by the end of its name.
@@ -234,10 +234,7 @@ def _refuse_bare(
 
 
 def _all_of(
-    names: Sequence[str],
-    places: Sequence[int],
-    found: Companions,
-    contents: Contents,
+    names: Sequence[str], places: Sequence[int], found: Companions, contents: Contents
 ) -> list[Wanted]:
     """Read every column, with its companions."""
     _refuse_doubts([called(name) for name in names], found, contents)

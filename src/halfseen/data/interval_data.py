@@ -293,6 +293,9 @@ class IntervalData(OtherTable):
         unexplained = self.not_detected if not_detected is None else not_detected
         return replace(self, lower=lower, upper=upper, not_detected=unexplained)
 
+    def _with_names(self, names: Sequence[str]) -> IntervalData:
+        return replace(self, names=tuple(names))
+
     def holes(self, scan: Scan | None = None) -> Holes:
         """Return the intervals of the hidden cells as arrays; ``scan`` is not needed for intervals."""
         hidden = ~self.seen

@@ -13,11 +13,10 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.data.cell_reasons import shorten
-from halfseen.data.cells import CellFormat, read_cell
-from halfseen.data.csv_records import read_records, read_text
+from halfseen.data.cells import CellFormat, read_cell, shorten
+from halfseen.data.csv_files import read_records, read_text
 from halfseen.data.interval_data import IntervalData
-from halfseen.data.reading import read_csv
+from halfseen.data.readers import read_csv
 from halfseen.errors import AssumptionWarning, InputError, argument
 from halfseen.missingness.columns import listed
 from halfseen.missingness.detection_limits import DetectionLimits

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.data.row_blocks import release_pages, row_slices
-from halfseen.data.table import LARGEST_VALUE, check_finite, read_table
+from halfseen.data.table import LARGEST_VALUE, check_finite, read_names, read_table
 from halfseen.errors import InputError
 from halfseen.kernels.blocks import prepare_block, prepare_columns
 from halfseen.parallel import Tree, map_in_order, single_blas_thread
@@ -85,10 +85,7 @@ class PairMoments:
 
     @classmethod
     def from_array(
-        cls,
-        X: Any,
-        names: Sequence[str] | None = None,
-        n_jobs: int | None = None,
+        cls, X: Any, names: Sequence[str] | None = None, n_jobs: int | None = None
     ) -> PairMoments:
         """Read a table once, in row blocks.
 
@@ -224,6 +221,9 @@ class PairMoments:
         # Σ u'_i u'_j; `first` of the pair seen from j is its transpose
         cross = ri * r * self.cross + ri * c * self.first + ci * first.T
         return replace(self, first=first, second=second, cross=cross, shift=shift, scale=scale)
+
+    def _with_names(self, names: Sequence[str]) -> PairMoments:
+        return replace(self, names=read_names(names, self.width))
 
     def means(self) -> Floats:
         """Mean of the seen values of each column.

@@ -14,17 +14,18 @@ from typing import Any
 
 from halfseen.checks import is_iterable
 from halfseen.data.conventions import find_column
-from halfseen.data.names import check_names
-from halfseen.data.parquet_pieces import (
+from halfseen.data.parquet_files import (
     OPEN,
     FileStamp,
     ParquetPiece,
     pyarrow_parquet,
     pyarrow_sentences,
     reason_of,
+    saved_index,
     shown,
 )
 from halfseen.data.row_blocks import RowBlocks, piece_rows
+from halfseen.data.table import check_names
 from halfseen.errors import InputError, argument
 from halfseen.missingness.columns import listed
 
@@ -220,7 +221,7 @@ def _look(path: str) -> _File:
     with pyarrow_sentences(path), pq.ParquetFile(path, **OPEN) as opened:
         footer, schema = opened.metadata, opened.schema_arrow
         sizes = tuple(footer.row_group(k).num_rows for k in range(footer.num_row_groups))
-        saved = schema.pandas_metadata
+        saved = saved_index(schema)
     if len(set(schema.names)) < len(schema.names):
         twice = next(name for name in schema.names if schema.names.count(name) > 1)
         raise InputError(f"{shown(path)}: two columns are named {twice!r}; rename them first.")
@@ -229,18 +230,9 @@ def _look(path: str) -> _File:
     return _File(
         FileStamp(path, before.st_size, before.st_mtime_ns, footer.num_rows),
         dict(zip(schema.names, schema.types, strict=True)),
-        frozenset(
-            name for name in schema.names if name in _indexes(saved) or INDEX.fullmatch(name)
-        ),
+        frozenset([*saved, *filter(INDEX.fullmatch, schema.names)]),
         sizes,
     )
-
-
-def _indexes(saved: Any) -> set[str]:
-    """Return the columns that pandas says to have saved an index in; whatever stands there was read."""
-    told = saved.get("index_columns") if isinstance(saved, dict) else None
-    # An index that only counts is kept as a description, not as a column.
-    return {name for name in told if isinstance(name, str)} if isinstance(told, list) else set()
 
 
 def _choose(file: _File, columns: Sequence[str] | str | None) -> tuple[str, ...]:

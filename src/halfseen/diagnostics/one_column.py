@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.data.power import ColumnCells
+from halfseen.data.powers import ColumnCells
 from halfseen.data.transforms import Transform
 from halfseen.errors import InputError
 from halfseen.kernels.censored_normal import cell_distances, fit_censored_normal

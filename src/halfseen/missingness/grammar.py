@@ -163,9 +163,7 @@ def read_rule(text: str) -> Rule:
     """
     if len(text) > LONGEST_RULE:
         raise RuleError(
-            text,
-            LONGEST_RULE,
-            f"at most {LONGEST_RULE} characters; this rule has {len(text)}",
+            text, LONGEST_RULE, f"at most {LONGEST_RULE} characters; this rule has {len(text)}"
         )
     return _Parser(text).rule()
 

@@ -30,9 +30,7 @@ LONGEST_COMPARED = 100
 
 
 def rules(
-    told: str | Iterable[str] | Mapping[Any, str],
-    *,
-    columns: Iterable[str] | None = None,
+    told: str | Iterable[str] | Mapping[Any, str], *, columns: Iterable[str] | None = None
 ) -> Missingness:
     """Say in words where the columns of a table are shown.
 

@@ -1,22 +1,70 @@
-"""Columns of data frames, whichever library they come from."""
+"""The columns of files and data frames as they came, before anyone asks what their cells say."""
 
 from __future__ import annotations
 
+import numbers
 import os
 from collections import Counter
 from collections.abc import Collection, Sequence
+from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from halfseen.data.cell_columns import RawColumn, column_of_objects, is_nothing
-from halfseen.data.frames import frame_kind
+from halfseen.data.csv_files import Records
+from halfseen.data.parquet_files import pyarrow_parquet, pyarrow_sentences, saved_index
+from halfseen.data.table import float_of, frame_kind
 from halfseen.errors import InputError
 
 
+class RawColumn(NamedTuple):
+    """A column as it came: texts, numbers, or a mixture.
+
+    ``texts`` has None where ``numbers`` holds the cell, and NaN in ``numbers`` is a missing one.
+    ``kind`` says what the column holds if its type alone rules out that it holds measurements.
+    """
+
+    name: str
+    texts: Sequence[str | None] | None
+    numbers: NDArray[np.float64] | None
+    kind: str = ""
+
+    def text(self, row: int) -> str:
+        """Return a cell as a message shows it."""
+        text = None if self.texts is None else self.texts[row]
+        if text is not None:
+            return text
+        assert self.numbers is not None
+        value = float(self.numbers[row])
+        return "" if np.isnan(value) else repr(value)
+
+
+class FileColumns:
+    """The columns of a file of separated values."""
+
+    frame: str | None = None
+    labels_of_index: tuple[str, ...] | None = None
+    index_of_frame: Any = None
+
+    def __init__(self, records: Records) -> None:
+        self.source, self.names = records.source, records.names
+        self.lines: Sequence[int] | None = records.lines
+        self.rows = len(records.lines)
+        self._columns = records.columns
+
+    def column(self, place: int) -> RawColumn:
+        """Return a column of texts."""
+        return RawColumn(self.names[place], self._columns[place], None)
+
+    def labels(self, place: int) -> tuple[str, ...]:
+        """Return a column as labels of the rows."""
+        return self._columns[place]
+
+
 class FrameColumns:
-    """A data frame, column by column."""
+    """The columns of a data frame, whichever library it comes from."""
 
     lines: Sequence[int] | None = None
 
@@ -51,8 +99,7 @@ class FrameColumns:
                 return RawColumn(name, None, np.array(floats, dtype=np.float64))
             except Exception:  # each library has its own error for what it cannot cast
                 return column_of_objects(name, series.to_list())
-        values = series.to_list()
-        raw = column_of_objects(name, values)
+        raw = column_of_objects(name, series.to_list())
         if kind == nw.Boolean:
             return raw._replace(kind="true and false")
         if kind.is_temporal():
@@ -66,35 +113,50 @@ class FrameColumns:
         return tuple("" if is_nothing(v) else str(v) for v in self._table[:, place].to_list())
 
 
+Columns = FileColumns | FrameColumns
+
+
 def open_parquet(path: str | os.PathLike[str], asked: Collection[Any] = ()) -> FrameColumns:
     """Read a Parquet file; columns in which pandas saved an index become labels, unless asked for."""
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise InputError(
-            'Reading Parquet files needs pyarrow: pip install "halfseen[parquet]".'
-        ) from None
+    pq = pyarrow_parquet()
     if not isinstance(path, str | os.PathLike):
         raise InputError(f"path must be the path of a Parquet file; got {path!r}.")
     source = os.fspath(path)
     if not Path(source).exists():
         raise InputError(f"{source} cannot be read: there is no such file.")
-    try:
+    with pyarrow_sentences(source):
         table = pq.read_table(source)
-    except OSError as error:
-        raise InputError(f"{source} cannot be read: {error.strerror or error}.") from None
-    except (pa.ArrowException, ValueError) as error:
-        first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"{source} is no Parquet file that can be read: {first}") from None
-    saved = (table.schema.pandas_metadata or {}).get("index_columns", [])
-    kept = [name for name in saved if name in table.column_names and name not in asked]
+        kept = [name for name in saved_index(table.schema) if name not in asked]
     columns = FrameColumns(table.drop_columns(kept))
     columns.source, columns.frame = source, None
     if kept:
         values = zip(*(table[name].to_pylist() for name in kept), strict=True)
         columns.labels_of_index = tuple(", ".join(map(str, labels)) for labels in values)
     return columns
+
+
+def column_of_objects(name: str, values: Sequence[Any]) -> RawColumn:
+    """Read a column of anything: numbers stay numbers, the rest becomes texts."""
+    numbers_read = np.full(len(values), np.nan)
+    texts: list[str | None] = [None] * len(values)
+    for row, value in enumerate(values):
+        if isinstance(value, str):
+            texts[row] = value
+        elif isinstance(value, bool | np.bool_):
+            texts[row] = str(bool(value)).lower()
+        elif isinstance(value, numbers.Real | Decimal):
+            numbers_read[row] = float_of(value)
+        elif not is_nothing(value):
+            texts[row] = str(value)
+    only_numbers = all(text is None for text in texts)
+    return RawColumn(name, None if only_numbers else texts, numbers_read)
+
+
+def is_nothing(value: Any) -> bool:
+    """Tell the many kinds of missing values from others."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, numbers.Real | Decimal) and value != value
 
 
 def _narwhals() -> Any:
@@ -106,26 +168,20 @@ def _narwhals() -> Any:
 
 
 def _names_of(frame: Any) -> list[str]:
-    names = getattr(frame, "column_names", None)
-    if names is None:
-        names = getattr(frame, "columns", None)
-    if names is None or callable(names):
-        return []
-    return [str(name) for name in names]
+    names = getattr(frame, "column_names", getattr(frame, "columns", None))
+    return [] if names is None or callable(names) else [str(name) for name in names]
 
 
 def _with_plain_names(frame: Any) -> Any:
-    """Give pandas columns names that are unique texts, without changing the frame itself."""
-    if frame_kind(frame) != "pandas":
-        if (
-            frame_kind(frame) == "pyarrow"
-            and max(Counter(frame.column_names).values(), default=0) > 1
-        ):
-            return frame.rename_columns([str(j) for j in range(frame.num_columns)])
-        return frame
-    plain = frame.copy(deep=False)
-    plain.columns = [str(j) for j in range(frame.shape[1])]
-    return plain
+    """Give columns names that are unique texts, without changing the frame itself."""
+    kind = frame_kind(frame)
+    if kind == "pandas":
+        plain = frame.copy(deep=False)
+        plain.columns = [str(j) for j in range(frame.shape[1])]
+        return plain
+    if kind == "pyarrow" and max(Counter(frame.column_names).values(), default=0) > 1:
+        return frame.rename_columns([str(j) for j in range(frame.num_columns)])
+    return frame
 
 
 def _labels_of_index(frame: Any) -> tuple[str, ...] | None:

@@ -5,66 +5,30 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 import numpy as np
 
-from halfseen.data.cell_columns import RawColumn, ReadColumn, read_bounds, read_column, text_of
-from halfseen.data.cell_reasons import called, shorten
-from halfseen.data.cells import CellFormat, read_cell
-from halfseen.data.conventions import Contents, Wanted, choose, find_column
-from halfseen.data.csv_records import Records, read_records
-from halfseen.data.flags import (
+from halfseen.data.cell_columns import (
+    ReadColumn,
+    UnreadableCell,
     apply_flags,
+    count_by_column,
+    error_for,
     example_of_flags,
     example_of_numbers,
     holds_measurements,
     join_ends,
+    read_bounds,
+    read_column,
+    whole_column,
 )
-from halfseen.data.frame_columns import FrameColumns, open_parquet
+from halfseen.data.cells import CellFormat, called, read_cell, shorten
+from halfseen.data.conventions import Contents, Wanted, choose, find_column
+from halfseen.data.csv_files import read_records
 from halfseen.data.interval_data import IntervalData
-from halfseen.data.unreadable import UnreadableCell, count_by_column, error_for, whole_column
+from halfseen.data.raw_columns import Columns, FileColumns, FrameColumns, RawColumn, open_parquet
 from halfseen.errors import AssumptionWarning, InputError, argument
-
-
-class Columns(Protocol):
-    """A table, column by column, wherever it came from."""
-
-    source: str
-    frame: str | None
-    names: list[str]
-    rows: int
-    lines: Sequence[int] | None
-    labels_of_index: tuple[str, ...] | None
-    index_of_frame: Any
-
-    def column(self, place: int) -> RawColumn:
-        """Return a column as texts or numbers."""
-
-    def labels(self, place: int) -> tuple[str, ...]:
-        """Return a column as labels of the rows."""
-
-
-class FileColumns:
-    """The columns of a file of separated values."""
-
-    frame: str | None = None
-    labels_of_index: tuple[str, ...] | None = None
-    index_of_frame: Any = None
-
-    def __init__(self, records: Records) -> None:
-        self.source, self.names = records.source, records.names
-        self.lines: Sequence[int] | None = records.lines
-        self.rows = len(records.lines)
-        self._columns = records.columns
-
-    def column(self, place: int) -> RawColumn:
-        """Return a column of texts."""
-        return RawColumn(self.names[place], self._columns[place], None)
-
-    def labels(self, place: int) -> tuple[str, ...]:
-        """Return a column as labels of the rows."""
-        return self._columns[place]
 
 
 def read_csv(
@@ -279,7 +243,7 @@ def _measurements(table: Columns, place: int) -> RawColumn:
     """Return a column, unless its type says that it holds no measurements."""
     raw = table.column(place)
     if raw.kind:
-        shown = (text_of(raw, row) for row in range(table.rows))
+        shown = (raw.text(row) for row in range(table.rows))
         raise InputError(whole_column(raw.name, raw.kind, shown))
     return raw
 
