@@ -9,7 +9,7 @@ import typer
 
 from halfseen.cli import options as o
 from halfseen.cli.fit import needs_a_look, run_fit
-from halfseen.cli.reading import Input, read_input
+from halfseen.cli.inputs import Input, read_input
 from halfseen.cli.running import LOOK, guarded, print_json, say, warnings_as_lines
 from halfseen.diagnostics import diagnose
 from halfseen.errors import HalfseenError, HalfseenWarning
@@ -24,7 +24,7 @@ Quick = Annotated[
 @guarded
 @o.reads_table
 def check(
-    table: o.Wanted,
+    table: o.TableOptions,
     data: o.Data,
     quick: Quick = False,
     simulations: Simulations = 199,

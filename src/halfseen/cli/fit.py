@@ -7,8 +7,7 @@ from typing import Any
 import typer
 
 from halfseen.cli import options as o
-from halfseen.cli.pieces import fit_in_pieces, in_pieces
-from halfseen.cli.reading import Input, read_input
+from halfseen.cli.inputs import Input, fit_in_pieces, in_pieces, read_input
 from halfseen.cli.running import (
     LOOK,
     check_writable,
@@ -30,7 +29,7 @@ from halfseen.solvers import fit as learn
 @o.reads_table
 def fit(
     context: typer.Context,
-    table: o.Wanted,
+    table: o.TableOptions,
     data: o.Data,
     method: o.Method = "auto",
     covariance: o.Structure = None,

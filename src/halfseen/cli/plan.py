@@ -10,7 +10,7 @@ import typer
 
 from halfseen.cli import options as o
 from halfseen.cli.fit import run_fit
-from halfseen.cli.reading import read_input
+from halfseen.cli.inputs import read_input
 from halfseen.cli.running import WIDTH, guarded, print_json, say, warnings_as_lines
 from halfseen.errors import InputError
 from halfseen.planning import rows_for_error, samples_for_self_censoring
@@ -41,7 +41,7 @@ Condition = Annotated[float, typer.Option(help="Condition number of the covarian
 @guarded
 @o.reads_table
 def plan(
-    table: o.Wanted,
+    table: o.TableOptions,
     data: Pilot = None,
     error: Error = 0.1,
     width: Width = None,
