@@ -28,8 +28,7 @@ from halfseen.data.row_blocks import RowBlocks
 from halfseen.data.transforms import read_transforms
 from halfseen.errors import InputError
 from halfseen.missingness import Combined, DetectionLimits, rules
-from halfseen.missingness.base import Missingness
-from halfseen.missingness.columns import listed
+from halfseen.missingness.base import Missingness, listed
 from halfseen.scaling.cluster import connected
 from halfseen.solvers import Fit
 from halfseen.solvers import fit as learn

@@ -27,7 +27,7 @@ from halfseen.errors import (
     told_in_options,
 )
 from halfseen.files import write_text_whole
-from halfseen.missingness.rule_error import RuleError
+from halfseen.missingness.rule_parts import RuleError
 
 LOOK, UNUSABLE, CONTRADICTION, NOT_DETERMINED, INTERRUPTED = 1, 2, 3, 4, 130
 WIDTH = 79

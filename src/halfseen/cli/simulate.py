@@ -14,10 +14,11 @@ import numpy as np
 import typer
 
 from halfseen.cli import options as o
-from halfseen.cli.inputs import PARQUET, split_names
+from halfseen.cli.inputs import split_names
 from halfseen.cli.running import check_writable, guarded, say, warnings_as_lines
 from halfseen.data.csv_files import to_cells
 from halfseen.data.interval_data import IntervalData, count_cells, describe_cells
+from halfseen.data.parquet_blocks import SUFFIXES as PARQUET
 from halfseen.data.parquet_files import (
     check_empty,
     pyarrow_parquet,

@@ -18,7 +18,7 @@ from halfseen.data.csv_files import read_records, read_text
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.readers import read_csv
 from halfseen.errors import AssumptionWarning, InputError, argument
-from halfseen.missingness.columns import listed
+from halfseen.missingness.base import listed
 from halfseen.missingness.detection_limits import DetectionLimits
 
 # How the file of limits by column names its columns.

@@ -27,7 +27,7 @@ from halfseen.data.parquet_files import (
 from halfseen.data.row_blocks import RowBlocks, piece_rows
 from halfseen.data.table import check_names
 from halfseen.errors import InputError, argument
-from halfseen.missingness.columns import listed
+from halfseen.missingness.base import listed
 
 SUFFIXES = (".parquet", ".pq")
 # Spark, Hive and pyarrow keep what is no data in files and folders whose names begin with these.

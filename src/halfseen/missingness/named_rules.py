@@ -10,17 +10,17 @@ from fractions import Fraction
 from typing import Any, NoReturn, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from halfseen.checks import is_iterable
 from halfseen.errors import InputError
-from halfseen.missingness.base import Generator, Missingness, Transform
-from halfseen.missingness.columns import listed
+from halfseen.missingness.base import Generator, Mask, Missingness, Scale, Values, listed
 from halfseen.missingness.combined import Combined
-from halfseen.missingness.grammar import Inequality, Name, Piece, Rule, quoted, read_rule
+from halfseen.missingness.grammar import read_rule
 from halfseen.missingness.holes import Holes, Scan
 from halfseen.missingness.linear_threshold import LinearThreshold
 from halfseen.missingness.regions import Region
+from halfseen.missingness.rule_parts import Inequality, Name, Piece, Rule, quoted
 from halfseen.missingness.self_censoring import SelfCensoring
 from halfseen.missingness.self_selection import SelfSelection
 from halfseen.missingness.sets import Interval, SeenSet, everything
@@ -236,7 +236,7 @@ class Rules(Missingness):
         """Raise an ``InputError``: the names of the columns must be matched first."""
         self._unmatched()
 
-    def seen(self, Y: ArrayLike, random_state: int | Generator | None = None) -> NDArray[np.bool_]:
+    def seen(self, Y: ArrayLike, random_state: int | Generator | None = None) -> Mask:
         """Raise an ``InputError``: the names of the columns must be matched first."""
         self._unmatched()
 
@@ -244,20 +244,15 @@ class Rules(Missingness):
         """Raise an ``InputError``: the names of the columns must be matched first."""
         self._unmatched()
 
-    def holes(self, X: NDArray[np.floating], scan: Scan) -> Holes:
+    def holes(self, X: Values, scan: Scan) -> Holes:
         """Raise an ``InputError``: the names of the columns must be matched first."""
         self._unmatched()
 
-    def check(
-        self,
-        X: NDArray[np.floating],
-        names: Sequence[str],
-        at_random: NDArray[np.bool_] | None = None,
-    ) -> None:
+    def check(self, X: Values, names: Sequence[str], at_random: Mask | None = None) -> None:
         """Raise a ``ContradictionError`` if ``X`` shows what the rules would hide."""
         self.for_columns(names).check(X, names, at_random)
 
-    def transformed(self, transforms: Sequence[Transform], names: Sequence[str]) -> Missingness:
+    def transformed(self, transforms: Sequence[Scale], names: Sequence[str]) -> Missingness:
         """Return the rule for these columns on other scales, where it can be told there."""
         return cast(Missingness, self.for_columns(names).transformed(transforms, names))
 

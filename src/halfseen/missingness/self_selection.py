@@ -10,14 +10,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from halfseen.checks import is_iterable
 from halfseen.errors import ContradictionError, InputError
-from halfseen.missingness.base import Floats, Generator, Missingness, Transform, read_rows
-from halfseen.missingness.columns import (
+from halfseen.missingness.base import (
+    Floats,
+    Generator,
+    Mask,
+    Missingness,
+    Scale,
+    Values,
     by_name,
     check_fit,
     check_never_hidden,
     disjoint_columns,
     listed,
     positions,
+    read_rows,
 )
 from halfseen.missingness.holes import SEEN, Holes, Scan, gather
 from halfseen.missingness.regions import Box
@@ -84,7 +90,7 @@ class SelfSelection(Missingness):
         elif width < 2:
             raise InputError(f"SelfSelection needs at least 2 columns; the data have {width}.")
 
-    def seen(self, Y: ArrayLike, random_state: int | Generator | None = None) -> NDArray[np.bool_]:
+    def seen(self, Y: ArrayLike, random_state: int | Generator | None = None) -> Mask:
         """Mask of the winners of their groups, and of the columns in no group."""
         Y = read_rows(Y)
         mask = np.ones(Y.shape, dtype=bool)
@@ -94,7 +100,7 @@ class SelfSelection(Missingness):
             mask[:, group] = np.arange(group.size) == winner[:, None]
         return mask
 
-    def transformed(self, transforms: Sequence[Transform], names: Sequence[str]) -> SelfSelection:
+    def transformed(self, transforms: Sequence[Scale], names: Sequence[str]) -> SelfSelection:
         """Return the rule itself: the largest stays the largest, if its group has one scale."""
         for group in self._groups_of(len(transforms)):
             first = transforms[group[0]]
@@ -119,7 +125,7 @@ class SelfSelection(Missingness):
 
         return Box(np.isnan(X), hidden_set)
 
-    def holes(self, X: NDArray[np.floating], scan: Scan) -> Holes:
+    def holes(self, X: Values, scan: Scan) -> Holes:
         """Return what lies below the winner of each hidden cell, as arrays."""
         hidden = np.isnan(X)
         winners = self._winners(X)
@@ -132,12 +138,7 @@ class SelfSelection(Missingness):
         below = one_interval_each(far, limit) if self.largest else one_interval_each(limit, far)
         return gather(index, [below], [column]).with_missing_at_random(hidden & ~bounded)
 
-    def check(
-        self,
-        X: NDArray[np.floating],
-        names: Sequence[str],
-        at_random: NDArray[np.bool_] | None = None,
-    ) -> None:
+    def check(self, X: Values, names: Sequence[str], at_random: Mask | None = None) -> None:
         """Raise a ``ContradictionError`` for a row of which a group shows two values, or none.
 
         Cells in ``at_random`` did not take part in the choice. A group may show none if it lies in it
@@ -178,7 +179,7 @@ class SelfSelection(Missingness):
             return [np.arange(width)]
         return [np.array(group, dtype=np.intp) for group in self.groups]
 
-    def _winners(self, X: NDArray[np.floating]) -> Floats:
+    def _winners(self, X: Values) -> Floats:
         """For each cell, the value that its group shows; NaN where there is none."""
         out = np.full(X.shape, np.nan)
         for group in self._groups_of(X.shape[1]):
