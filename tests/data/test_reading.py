@@ -16,9 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import halfseen as hs
-from halfseen.data.cell_columns import UnreadableError
 from halfseen.data.csv_files import to_cells, write_csv
-from halfseen.data.readers import from_frame, read_csv, read_parquet
+from halfseen.data.readers import UnreadableError, from_frame, read_csv, read_parquet
 
 INF = np.inf
 

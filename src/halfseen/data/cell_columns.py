@@ -1,11 +1,10 @@
-"""What the cells of a column say, with their flags, and what to say of those that cannot be read.
+"""What the cells of a column say, together with its flags or the ends of its intervals.
 
 Each different text is read once, and plain numbers all at once.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -14,12 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.data.cells import (
-    A_DATE,
     BLANK,
     MISSING,
-    NO_NUMBER,
     NOT_DETECTED,
-    TRUE_FALSE,
     Cell,
     CellFormat,
     called,
@@ -29,8 +25,8 @@ from halfseen.data.cells import (
     shorten,
     tidy,
 )
-from halfseen.data.conventions import flag_kind
-from halfseen.data.raw_columns import RawColumn
+from halfseen.data.conventions import Wanted, flag_kind
+from halfseen.data.raw_columns import Columns, RawColumn
 from halfseen.errors import InputError, argument
 
 Floats = NDArray[np.float64]
@@ -40,10 +36,6 @@ Mask = NDArray[np.bool_]
 # is no "nan" or "inf", and without "_" and spaces none of Python's other liberties.
 PLAIN = frozenset("0123456789.+-eE")
 INFINITE = "is infinite; a missing value is NaN, and a limit is written as a text such as >100"
-# As many cells are shown in full; the others are counted by column.
-SHOWN = 8
-# What a column holds if every cell has the same one of these reasons.
-WHOLE_COLUMN = {NO_NUMBER: "no numbers", A_DATE: "dates", TRUE_FALSE: "true and false"}
 # In this order: of two meanings that go together, the later one says more.
 SILENT, DETECTED, EXACT, ESTIMATED, BELOW, BELOW_ESTIMATED, ABOVE = range(7)
 YES = frozenset(("true", "yes", "y", "t", "1", "1.0"))
@@ -101,6 +93,27 @@ class ReadColumn:
         self.problems.setdefault(row, (text, reason))
 
 
+def read_wanted(table: Columns, form: CellFormat, wanted: Wanted) -> ReadColumn:
+    """Read one column of a table with its companions."""
+    if wanted.value is None:
+        lower, upper = (_measurements(table, place) for place in (wanted.lower, wanted.upper))
+        return _read_ends(lower, upper, form)
+    raw = _measurements(table, wanted.value)
+    cells = read_column(raw, form)
+    if wanted.flags:
+        _apply_flags(cells, raw, [table.column(flag) for flag in wanted.flags])
+    return cells
+
+
+def _measurements(table: Columns, place: int | None) -> RawColumn:
+    """Return a column, unless its type says that it holds no measurements."""
+    assert place is not None
+    raw = table.column(place)
+    if raw.kind:
+        raise InputError(whole_column(raw.name, raw.kind, map(raw.text, range(table.rows))))
+    return raw
+
+
 def read_column(raw: RawColumn, form: CellFormat) -> ReadColumn:
     """Read the cells of a column of measurements."""
     if raw.texts is None:
@@ -117,30 +130,36 @@ def read_column(raw: RawColumn, form: CellFormat) -> ReadColumn:
     return cells
 
 
-def read_bounds(raw: RawColumn, form: CellFormat, side: str) -> tuple[Floats, ReadColumn]:
+def _read_ends(lower: RawColumn, upper: RawColumn, form: CellFormat) -> ReadColumn:
+    """Read the columns of both ends of intervals; reversed ones are refused."""
+    low, cells = _read_end(lower, form, "lower")
+    high, of_upper = _read_end(upper, form, "upper")
+    problems = of_upper.problems | cells.problems
+    cells.lower[:], cells.upper[:] = low, high
+    for row in np.flatnonzero(low > high).tolist():
+        text = f"{print_number(low[row])}..{print_number(high[row])}"
+        cells.refuse(row, text, "is reversed: its lower end is above its upper end")
+    for row, (text, reason) in problems.items():
+        cells.refuse(row, text, reason)
+    return cells
+
+
+def _read_end(raw: RawColumn, form: CellFormat, side: str) -> tuple[Floats, ReadColumn]:
     """Read a column of lower or upper ends; an empty cell is no bound on that side.
 
     Returns the ends, and cells whose ``problems`` say which could not be read.
     """
-    open_end = -np.inf if side == "lower" else np.inf
-    sign = "-" if side == "lower" else ""
-    words = {f"{sign}inf", f"{sign}infinity", f"{sign}∞"}
-    if side == "upper":
-        words |= {f"+{word}" for word in words}
-    numbers_only = raw.numbers
-    if numbers_only is not None:
-        numbers_only = np.where(numbers_only == open_end, np.nan, numbers_only)
-    texts = raw.texts
+    open_end, signs = (-np.inf, ["-"]) if side == "lower" else (np.inf, ["", "+"])
+    words = {sign + word for sign in signs for word in ("inf", "infinity", "∞")}
+    numbers, texts = raw.numbers, raw.texts
+    if numbers is not None:
+        numbers = np.where(numbers == open_end, np.nan, numbers)
     if texts is not None:
-        texts = [
-            "" if text is not None and tidy(text).casefold() in words else text for text in texts
-        ]
-    cells = read_column(RawColumn(raw.name, texts, numbers_only), form)
+        texts = ["" if text and tidy(text).casefold() in words else text for text in texts]
+    cells = read_column(RawColumn(raw.name, texts, numbers), form)
     ends = np.where(cells.missing, open_end, cells.lower)
-    for row in np.flatnonzero((cells.lower != cells.upper) & ~cells.missing):
-        cells.refuse(
-            int(row), raw.text(int(row)), f"must be a number, or empty, to be a {side} end"
-        )
+    for row in np.flatnonzero((cells.lower != cells.upper) & ~cells.missing).tolist():
+        cells.refuse(row, raw.text(row), f"must be a number, or empty, to be a {side} end")
     return ends, cells
 
 
@@ -178,17 +197,16 @@ def _cells_of_numbers(values: Floats, form: CellFormat) -> ReadColumn:
 
 def _read_texts(texts: Sequence[str | None], form: CellFormat, cells: ReadColumn) -> None:
     """Read the cells that are texts: numbers and ``<number`` at once, the others one by one."""
-    slow = _read_common(texts, form, cells)
-    known = {text: read_cell(text, form) for _, text in slow if text is not None}
-    rows = np.array([row for row, text in slow if text is not None], dtype=np.intp)
-    read = [known[text] for _, text in slow if text is not None]
-    cells.lower[rows] = [cell.lower for cell in read]
-    cells.upper[rows] = [cell.upper for cell in read]
-    cells.not_detected[rows] = [cell.not_detected for cell in read]
-    cells.estimated[rows] = [cell.estimated for cell in read]
-    for row, cell in zip(rows.tolist(), read, strict=True):
-        if cell.problem:
-            cells.refuse(row, str(texts[row]), cell.problem)
+    slow = [(row, text) for row, text in _read_common(texts, form, cells) if text is not None]
+    known = {text: read_cell(text, form) for text in {text for _, text in slow}}
+    rows = [row for row, _ in slow]
+    read = [known[text] for _, text in slow]
+    into = (cells.lower, cells.upper, cells.not_detected, cells.estimated)
+    for array, values in zip(into, zip(*read, strict=True), strict=False):
+        array[rows] = values
+    for row, text in slow:
+        if known[text].problem:
+            cells.refuse(row, text, known[text].problem)
 
 
 def _read_common(
@@ -278,7 +296,7 @@ class Said(NamedTuple):
     problem: str = ""
 
 
-def apply_flags(cells: ReadColumn, value: RawColumn, flags: Sequence[RawColumn]) -> None:
+def _apply_flags(cells: ReadColumn, value: RawColumn, flags: Sequence[RawColumn]) -> None:
     """Change what the cells of a column say by what all of its flags say of them."""
     known: dict[tuple[str, ...], Said] = {}
     said = []
@@ -348,20 +366,12 @@ def _combine(
         | (((meanings == EXACT) | (meanings == ESTIMATED)) & ~(seen | missing))
         | ((meanings == DETECTED) & (below | undetected))
     )
-    for row in np.flatnonzero(clash):
-        cells.refuse(int(row), text(int(row)), f"contradicts its flag {flag(int(row))}")
-    for row in np.flatnonzero(says_above & missing):
+    for row in np.flatnonzero(clash).tolist():
+        cells.refuse(row, text(row), f"contradicts its flag {flag(row)}")
+    for row in np.flatnonzero(says_above & missing).tolist():
         cells.refuse(
             int(row), text(int(row)), f"has the flag {flag(int(row))}, but no limit beside it"
         )
-
-
-def join_ends(low: Floats, high: Floats, cells: ReadColumn) -> None:
-    """Put the ends of intervals together; reversed ones are refused."""
-    cells.lower[:], cells.upper[:] = low, high
-    for row in np.flatnonzero(low > high):
-        text = f"{print_number(low[row])}..{print_number(high[row])}"
-        cells.refuse(int(row), text, "is reversed: its lower end is above its upper end")
 
 
 def _unknown(name: str, text: str) -> str:
@@ -369,67 +379,6 @@ def _unknown(name: str, text: str) -> str:
     if tidy(text).casefold() in YES | NO:
         hint = "; in a column named X_censored or X_detected, yes and no, true and false are known"
     return f"has the flag {shorten(text)} in column {called(name)}, which is not known{hint}"
-
-
-class UnreadableCell(NamedTuple):
-    """One cell that cannot be read: its row (from 0), its line in the file, and why."""
-
-    row: int
-    line: int | None
-    column: str
-    text: str
-    reason: str
-
-
-class UnreadableError(InputError):
-    """A table has cells that cannot be read; ``cells`` lists all of them."""
-
-    def __init__(self, message: str, cells: Sequence[UnreadableCell] = ()) -> None:
-        super().__init__(message)
-        self.cells = list(cells)
-
-
-def error_for(
-    cells: Sequence[UnreadableCell],
-    hopeless: Iterable[str],
-    source: str,
-    place: Callable[[UnreadableCell], str],
-) -> UnreadableError:
-    """Put the error together.
-
-    Parameters
-    ----------
-    cells : the unreadable cells, in the order of the rows
-    hopeless : names of the columns in which no cell at all could be read
-    source : what the table is called
-    place : says where a cell is
-    """
-    lines = []
-    told = set()
-    by_column: dict[str, list[UnreadableCell]] = {}
-    for cell in cells:
-        by_column.setdefault(cell.column, []).append(cell)
-    for name in hopeless:
-        of_column = by_column.get(name, [])
-        reasons = {cell.reason for cell in of_column}
-        if len(reasons) == 1 and (held := WHOLE_COLUMN.get(next(iter(reasons)))):
-            lines.append(whole_column(name, held, (cell.text for cell in of_column)))
-            told.add(name)
-    others = [cell for cell in cells if cell.column not in told]
-    if others:
-        count = "1 cell" if len(others) == 1 else f"{len(others)} cells"
-        lines.append(f"{count} cannot be read:")
-        lines += [f"  {place(c)}: {shorten(c.text)} {c.reason}." for c in others[:SHOWN]]
-        if len(others) > SHOWN:
-            rest = Counter(cell.column for cell in others[SHOWN:])
-            told_by = ", ".join(f"{k} in {called(name)}" for name, k in rest.items())
-            lines.append(f"  and {len(others) - SHOWN} more: {told_by}.")
-        lines.append(
-            f"Correct them; or tell words of your own with {argument('not_detected')} and "
-            f"{argument('missing')}; or pass {argument('unreadable', 'missing')} to take them as "
-            "missing."
-        )
-    return UnreadableError(f"{source}: " + "\n".join(lines), cells)
 
 
 def whole_column(name: str, held: str, texts: Iterable[str]) -> str:
@@ -442,8 +391,3 @@ def whole_column(name: str, held: str, texts: Iterable[str]) -> str:
         f"column {called(name)} holds {held}{quoted}: leave it out with {argument('columns')}, or "
         f"make it the row labels with {argument('index', name)}."
     )
-
-
-def count_by_column(names: Iterable[str]) -> str:
-    """Say how many there are of each name."""
-    return ", ".join(f"{k} in {called(name)}" for name, k in Counter(names).items())

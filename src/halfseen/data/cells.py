@@ -61,13 +61,32 @@ TRUE_FALSE = "is true or false, which is no number"
 
 # A number in any way of writing it, to tell what else is in the cell.
 ANY_NUMBER = r"[+-]?(?:[0-9]+(?:[.,'’ _][0-9]+)*[.,]?|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?"
-DATE = re.compile(
+DATE = (
     r"(?:[0-9]{4}([-/.])[0-9]{1,2}\1[0-9]{1,2}|[0-9]{1,2}([-/.])[0-9]{1,2}\2(?:[0-9]{4}|[0-9]{2}))"
     r"(?:[ T].*)?|[0-9]{1,2}[/:][0-9]{1,4}(?::.*)?|"
-    r"[0-9]{1,2}[- ]?(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*[- ]?[0-9]*",
-    re.IGNORECASE,
+    r"[0-9]{1,2}[- ]?(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*[- ]?[0-9]*"
 )
 UNIT = re.compile(rf"(?:[<>]=? ?)?{ANY_NUMBER} ?([^\W\d_][^<>]*|[µ°$€£].*)", re.IGNORECASE)
+# What texts that are no cells look like, and what to say of them. The first that fits is said.
+REASONS = {
+    re.compile(pattern, re.IGNORECASE): reason
+    for pattern, reason in {
+        "true|false|yes|no": TRUE_FALSE,
+        "[<>+-]?=? ?(inf|infinity|∞)": "is infinite; a value without a bound is written >c or <c, a "
+        "missing one NA",
+        ">=? ?[a-z]*(lo[dq]|dl|rl|pql)": "is above a limit that is not said; write the limit, such "
+        "as >100",
+        "'.*": "starts with an apostrophe, as a text in a spreadsheet does; save the column as numbers",
+        DATE: A_DATE,
+        rf"(?:[<>]=? ?)?{ANY_NUMBER} ?[%‰]": "has a percent sign; write the number alone in the whole "
+        "column",
+        "[+-]?0[xob][0-9a-f]+": "is not written in decimal digits",
+        "[–—‒][0-9.,].*": "starts with a dash; write the minus sign as -",
+        r"(?=.*[0-9]).*\.\.\..*": "has three points; write an interval with spaces, such as 1 .. 5",
+        rf"={ANY_NUMBER}|=.*[(].*": "starts with =, as a formula in a spreadsheet does; save the values",
+        r"(?=.*[^\x00-\x7f])[\d.,<>=+-]+": "has digits other than 0 to 9",
+    }.items()
+}
 LONGEST = 40
 
 
@@ -247,7 +266,7 @@ def _read(text: str, form: CellFormat) -> Cell:
         for name in ("dots", "to", "dash"):
             if match := patterns[name].fullmatch(text):
                 return _between(match, form, name)
-    raise NotACell(reason_for(text, form.decimal, form.thousands))
+    raise NotACell(_reason_for(text, form))
 
 
 def _one_sided(match: re.Match[str], form: CellFormat) -> Cell:
@@ -278,48 +297,19 @@ def _between(match: re.Match[str], form: CellFormat, name: str) -> Cell:
     return Cell(lower, upper)
 
 
-def reason_for(text: str, decimal: str, thousands: str | None) -> str:
-    """Say why a tidy text is no cell."""
-    return (
-        _reason_for_words(text)
-        or _reason_for_signs(text)
-        or _reason_for_separators(text, decimal, thousands)
-        or _reason_for_rest(text)
-        or NO_NUMBER
-    )
-
-
-def _reason_for_words(text: str) -> str:
-    word = text.lower()
-    if word in ("true", "false", "yes", "no"):
-        return TRUE_FALSE
-    if re.fullmatch(r"[<>+-]?=? ?(inf|infinity|∞)", word):
-        return "is infinite; a value without a bound is written >c or <c, a missing one NA"
-    if re.fullmatch(r">=? ?[a-z]*(lo[dq]|dl|rl|pql)", word):
-        return "is above a limit that is not said; write the limit, such as >100"
-    if text.startswith("'"):
+def _reason_for(text: str, form: CellFormat) -> str:
+    """Say why a tidy text is no cell, in words that follow it: "'5%' has a percent sign; ..."."""
+    for pattern, reason in REASONS.items():
+        if pattern.fullmatch(text):
+            return reason
+    if reason := _reason_for_separators(text, form.decimal, form.thousands):
+        return reason
+    if match := UNIT.fullmatch(text):
         return (
-            "starts with an apostrophe, as a text in a spreadsheet does; save the column as numbers"
+            f"has {shorten(match[1].strip(), 15)} after the number; write the number alone, and a "
+            "unit in the name of the column"
         )
-    return ""
-
-
-def _reason_for_signs(text: str) -> str:
-    if DATE.fullmatch(text):
-        return A_DATE
-    if re.fullmatch(rf"(?:[<>]=? ?)?{ANY_NUMBER} ?[%‰]", text):
-        return "has a percent sign; write the number alone in the whole column"
-    if re.fullmatch(r"[+-]?0[xob][0-9a-f]+", text, re.IGNORECASE):
-        return "is not written in decimal digits"
-    if re.match(r"[–—‒][0-9.,]", text):
-        return "starts with a dash; write the minus sign as -"
-    if "..." in text and re.search("[0-9]", text):
-        return "has three points; write an interval with spaces, such as 1 .. 5"
-    if re.fullmatch(rf"={ANY_NUMBER}|=.*[(].*", text):
-        return "starts with =, as a formula in a spreadsheet does; save the values"
-    if re.fullmatch(r"[\d.,<>=+-]+", text) and not text.isascii():
-        return "has digits other than 0 to 9"
-    return ""
+    return NO_NUMBER
 
 
 def _reason_for_separators(text: str, decimal: str, thousands: str | None) -> str:
@@ -347,16 +337,6 @@ def _reason_for_separators(text: str, decimal: str, thousands: str | None) -> st
         return (
             f"holds more than one number; pass {argument('thousands')} if the mark between them "
             "groups digits"
-        )
-    return ""
-
-
-def _reason_for_rest(text: str) -> str:
-    if match := UNIT.fullmatch(text):
-        unit = match[1].strip()
-        return (
-            f"has {shorten(unit, 15)} after the number; write the number alone, and a unit in the "
-            "name of the column"
         )
     return ""
 

@@ -18,9 +18,9 @@ from halfseen.data.parquet_files import (
     OPEN,
     FileStamp,
     ParquetPiece,
+    look_at,
     pyarrow_parquet,
     pyarrow_sentences,
-    reason_of,
     saved_index,
     shown,
 )
@@ -210,10 +210,7 @@ def _files_below(path: str, above: frozenset[str] = frozenset()) -> Iterator[str
 def _look(path: str) -> _File:
     """Read the footer of a file."""
     pq = pyarrow_parquet()
-    try:
-        before = os.stat(path)
-    except OSError as error:
-        raise InputError(f"{shown(path)} cannot be read: {reason_of(error)}.") from None
+    before = look_at(path)
     if not stat.S_ISREG(before.st_mode):
         raise InputError(
             f"{shown(path)} is no file that can be read: a device, a pipe or a folder."

@@ -58,10 +58,7 @@ class FileStamp:
 
     def check(self) -> None:
         """Raise an ``InputError`` if the file is gone or has changed."""
-        try:
-            now = os.stat(self.path)
-        except OSError as error:
-            raise InputError(f"{shown(self.path)} cannot be read: {reason_of(error)}.") from None
+        now = look_at(self.path)
         if (now.st_size, now.st_mtime_ns) != (self.size, self.modified):
             raise InputError(
                 f"{shown(self.path)} has changed since this work began. Start again. A copy on another "
@@ -157,14 +154,23 @@ def pyarrow_sentences(path: str) -> Iterator[None]:
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         # An OSError of the system has a number; pyarrow raises others about what stands in the file.
         if isinstance(error, OSError) and error.errno is not None:
-            raise InputError(f"{shown(path)} cannot be read: {reason_of(error)}.") from None
+            raise _cannot_be_read(path, error) from None
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(f"{shown(path)} is no Parquet file that can be read: {first}") from None
 
 
-def reason_of(error: OSError) -> str:
-    """Return the reason alone, without number and path."""
-    return "there is no such file" if isinstance(error, FileNotFoundError) else str(error.strerror)
+def look_at(path: str) -> os.stat_result:
+    """Return size, time and kind of a file, or say that it cannot be read."""
+    try:
+        return os.stat(path)
+    except OSError as error:
+        raise _cannot_be_read(path, error) from None
+
+
+def _cannot_be_read(path: str, error: OSError) -> InputError:
+    absent = isinstance(error, FileNotFoundError)
+    reason = "there is no such file" if absent else str(error.strerror)
+    return InputError(f"{shown(path)} cannot be read: {reason}.")
 
 
 def shown(path: str) -> str:
