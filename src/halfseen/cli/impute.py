@@ -50,9 +50,9 @@ def impute(
     output: o.Output = None,
 ) -> None:
     """Fill the holes of a table, as CSV: each at its mean, or --draws for multiple imputation."""
-    check_writable(output, "--output")
+    check_writable(output=output)
     with warnings_as_lines():
-        given = read_input(table)
+        given = read_input(table, quiet=True)
         note_of_blanks(given)
         if given.records is None:
             say("note: other columns of a Parquet file are not carried along.")

@@ -49,8 +49,8 @@ class Input:
     records: Records | None
 
 
-def read_input(wanted: TableOptions) -> Input:
-    """Read the table, the rule and the scales."""
+def read_input(wanted: TableOptions, quiet: bool = False) -> Input:
+    """Read the table, the rule and the scales; say what is in the table, unless that would disturb."""
     data, records = _table(wanted)
     rule = read_rule(wanted, data)
     if wanted.saturated:
@@ -67,7 +67,10 @@ def read_input(wanted: TableOptions) -> Input:
                 "--limits."
             )
         mask = np.zeros(data.shape, dtype=bool)
-    return Input(data, rule, mask, read_scales(wanted, data.names), records)
+    given = Input(data, rule, mask, read_scales(wanted, data.names), records)
+    if not quiet:
+        say(f"{wanted.data}: {data.describe()}")
+    return given
 
 
 def _refuse_many(data: str) -> None:

@@ -116,9 +116,9 @@ def rows_by_line(data: IntervalData, records: Records | None) -> Iterator[None]:
         raise
 
 
-def print_json(content: dict[str, Any]) -> None:
-    """Print plain data for machines."""
-    typer.echo(json.dumps(content, indent=2, allow_nan=False))
+def as_json_text(content: dict[str, Any]) -> str:
+    """Return plain data for machines."""
+    return json.dumps(content, indent=2, allow_nan=False)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -129,14 +129,19 @@ def write_text(path: Path, text: str) -> None:
         raise InputError(f"{path} cannot be written: {error.strerror or error}.") from None
 
 
-def check_writable(path: Path | None, what: str) -> None:
-    """Find out before the work whether there will be a place for its result."""
-    if path is None:
-        return
-    if path.is_dir():
-        raise InputError(f"{what} {path} is a folder; a file name is needed.")
-    if not path.parent.is_dir():
-        raise InputError(f"{what} {path}: there is no folder {path.parent}.")
+def check_writable(**paths: Path | None) -> None:
+    """Find out before the work whether there will be a place for its results, told by their options."""
+    for option, path in paths.items():
+        if path is not None and path.is_dir():
+            raise InputError(f"--{option} {path} is a folder; a file name is needed.")
+        if path is not None and not path.parent.is_dir():
+            raise InputError(f"--{option} {path}: there is no folder {path.parent}.")
+
+
+def say_written(*paths: Path | None) -> None:
+    """Say which files were written."""
+    for path in filter(None, paths):
+        say(f"wrote {path}")
 
 
 def command_line(context: typer.Context) -> str:

@@ -142,7 +142,7 @@ def _form(form: Format, output: Path | None, part_rows: int | None) -> Format:
     if form is Format.CSV:
         if part_rows is not None:
             raise InputError("--part-rows is for folders of Parquet files: add --format parquet.")
-        check_writable(output, "--output")
+        check_writable(output=output)
         return form
     if output is None:
         raise InputError("--format parquet needs a place to write to: --output data.parquet.")
@@ -155,7 +155,7 @@ def _form(form: Format, output: Path | None, part_rows: int | None) -> Format:
             f"--part-rows is for a folder of parts, but {output} is the name of a file. Name a folder, "
             "as in --output data --format parquet."
         )
-    check_writable(output, "--output")
+    check_writable(output=output)
     return form
 
 
