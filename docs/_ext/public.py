@@ -54,6 +54,7 @@ FOR_THE_LIBRARY = {
     "SetTable.standardised",
     "SetTable.take",
     "SetTable.within",
+    "SetTable.without_empty",
     "Share.of",
     "StandardErrors.from_parameters",
     "StandardErrors.labelled",

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from halfseen.checks import is_iterable, is_time, real_array
 from halfseen.errors import ContradictionError, InputError
-from halfseen.missingness.holes import SEEN, Holes, Scan, gather, whole_line, without_empty_pieces
+from halfseen.missingness.holes import SEEN, Holes, Scan, gather, whole_line
 from halfseen.missingness.regions import Box, Region
 from halfseen.missingness.resolve import SetTable, one_interval_each, resolve
 from halfseen.missingness.sets import SeenSet, everything
@@ -80,14 +80,6 @@ class ColumnRule:
 def listed(names: Sequence[object]) -> str:
     """Return the first few names, for a message."""
     return ", ".join(map(str, names[:FEW_NAMES])) + (", …" if len(names) > FEW_NAMES else "")
-
-
-def read_rows(Y: ArrayLike) -> Floats:
-    """Read rows that a rule is asked about: a table, or one row alone."""
-    rows = np.atleast_2d(real_array("rows", Y, "arrays of numbers"))
-    if rows.ndim > 2:
-        raise InputError(f"rows must be a table of rows and columns; got shape {rows.shape}.")
-    return rows
 
 
 class Missingness(ABC):
@@ -186,6 +178,14 @@ class Missingness(ABC):
             )
         return self
 
+    def _read_rows(self, Y: ArrayLike) -> Floats:
+        """Read rows that the rule is asked about: a table that it fits, or one row alone."""
+        rows = np.atleast_2d(real_array("rows", Y, "arrays of numbers"))
+        if rows.ndim > 2:
+            raise InputError(f"rows must be a table of rows and columns; got shape {rows.shape}.")
+        self.check_width(rows.shape[1])
+        return rows
+
     def check_width(self, width: int) -> None:
         """Raise an ``InputError`` unless the rule fits tables of ``width`` columns."""
         if self.width is not None and self.width != width:
@@ -239,8 +239,7 @@ class ColumnwiseMissingness(Missingness):
         random_state : int, Generator or None
             Used by ``Probability`` sets alone.
         """
-        Y = read_rows(Y)
-        self.check_width(Y.shape[1])
+        Y = self._read_rows(Y)
         shown = self.shown_probability(Y)
         chance = (shown > 0.0) & (shown < 1.0)
         mask = shown >= 1.0
@@ -251,8 +250,7 @@ class ColumnwiseMissingness(Missingness):
 
     def hidden_region(self, X: ArrayLike) -> Box:
         """Box of the complements of the seen-sets, for the cells of ``X`` that are NaN."""
-        X = read_rows(X)
-        self.check_width(X.shape[1])
+        X = self._read_rows(X)
 
         def hidden_set(row: int, column: int) -> SeenSet:
             shown = self.cell_set(row, column)
@@ -286,7 +284,7 @@ class ColumnwiseMissingness(Missingness):
                 lower[free] = np.inf
                 table = one_interval_each(lower, upper).complement()
                 index[hidden, j] = count + place
-            tables.append(without_empty_pieces(table))
+            tables.append(table.without_empty())
             columns.append(np.full(len(table), j))
             count += len(table)
         return gather(index, tables, columns)

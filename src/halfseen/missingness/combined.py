@@ -24,7 +24,6 @@ from halfseen.missingness.base import (
     disjoint_columns,
     listed,
     positions,
-    read_rows,
 )
 from halfseen.missingness.holes import SEEN, Holes, Inequalities, Scan, gather
 from halfseen.missingness.regions import Box, Parts, Region
@@ -110,7 +109,7 @@ class Combined(Missingness):
 
     def seen(self, Y: ArrayLike, random_state: int | Generator | None = None) -> Mask:
         """Mask of the coordinates of ``Y`` that are shown, each part by its rule."""
-        Y = read_rows(Y)
+        Y = self._read_rows(Y)
         # One stream for all parts: two with the same seed would toss the same coins.
         rng = np.random.default_rng(random_state)
         mask = np.ones(Y.shape, dtype=bool)
@@ -127,7 +126,7 @@ class Combined(Missingness):
 
     def hidden_region(self, X: ArrayLike) -> Region:
         """Return the regions of the parts together: a ``Box`` if all are, ``Parts`` otherwise."""
-        X = read_rows(X)
+        X = self._read_rows(X)
         regions = tuple(
             (columns, rule.hidden_region(X[:, columns]))
             for columns, rule in self._parts_of(X.shape[1])

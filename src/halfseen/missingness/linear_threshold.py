@@ -17,7 +17,6 @@ from halfseen.missingness.base import (
     Scale,
     Values,
     is_whole,
-    read_rows,
 )
 from halfseen.missingness.holes import SEEN, Holes, Inequalities, Scan, whole_line
 from halfseen.missingness.regions import Polyhedra, products
@@ -193,8 +192,7 @@ class LinearThreshold(Missingness):
 
     def seen(self, Y: ArrayLike, random_state: int | Generator | None = None) -> Mask:
         """Mask of the coordinates of ``Y`` that are shown."""
-        Y = read_rows(Y)
-        self.check_width(Y.shape[1])
+        Y = self._read_rows(Y)
         return self.b >= products(Y, self.V)
 
     def transformed(self, transforms: Sequence[Scale], names: Sequence[str]) -> LinearThreshold:
@@ -212,8 +210,7 @@ class LinearThreshold(Missingness):
 
     def hidden_region(self, X: ArrayLike) -> Polyhedra:
         """Polyhedron of each row of ``X`` in its hidden coordinates."""
-        X = read_rows(X)
-        self.check_width(X.shape[1])
+        X = self._read_rows(X)
         return Polyhedra(self.V, self.b, X)
 
     def holes(self, X: Values, scan: Scan) -> Holes:

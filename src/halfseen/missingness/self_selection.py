@@ -23,7 +23,6 @@ from halfseen.missingness.base import (
     disjoint_columns,
     listed,
     positions,
-    read_rows,
 )
 from halfseen.missingness.holes import SEEN, Holes, Scan, gather
 from halfseen.missingness.regions import Box
@@ -92,7 +91,7 @@ class SelfSelection(Missingness):
 
     def seen(self, Y: ArrayLike, random_state: int | Generator | None = None) -> Mask:
         """Mask of the winners of their groups, and of the columns in no group."""
-        Y = read_rows(Y)
+        Y = self._read_rows(Y)
         mask = np.ones(Y.shape, dtype=bool)
         for group in self._groups_of(Y.shape[1]):
             part = Y[:, group]
@@ -114,7 +113,7 @@ class SelfSelection(Missingness):
 
     def hidden_region(self, X: ArrayLike) -> Box:
         """Box of what lies below the winner; a cell whose group shows no winner may be anything."""
-        X = read_rows(X)
+        X = self._read_rows(X)
         winners = self._winners(X)
 
         def hidden_set(row: int, column: int) -> SeenSet:

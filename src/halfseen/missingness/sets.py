@@ -111,24 +111,8 @@ class SeenSet(ABC):
         return Predicate(lambda x: self.contains(x) & other.contains(x), text)
 
 
-class _Exact(SeenSet):
-    """A set of which all intervals are known."""
-
-    @property
-    @abstractmethod
-    def pieces(self) -> tuple[Interval, ...]:
-        """The intervals, in order."""
-
-    def probability(self, x: ArrayLike) -> Floats:
-        """1 inside, 0 outside."""
-        return self.contains(x).astype(float)
-
-    def __invert__(self) -> SeenSet:
-        return _complement(self.pieces)
-
-
 @dataclass(frozen=True)
-class Interval(_Exact):
+class Interval(SeenSet):
     """An interval of the real line.
 
     Prefer ``at_least``, ``at_most``, ``between`` and ``everything``. Whether an end belongs to the
@@ -185,12 +169,19 @@ class Interval(_Exact):
         below = x <= self.upper if self.closed_upper else x < self.upper
         return above & below
 
+    def probability(self, x: ArrayLike) -> Floats:
+        """1 inside, 0 outside."""
+        return self.contains(x).astype(float)
+
     def mapped(self, end: Increasing, inverse: Increasing) -> Interval:
         """Return the interval between the mapped ends."""
         lower, upper = float(end(self.lower)), float(end(self.upper))
         if lower == upper:
             raise InputError(f"on the transformed scale no value lies in {self!r}.")
         return Interval(lower, upper, self.closed_lower, self.closed_upper)
+
+    def __invert__(self) -> SeenSet:
+        return _complement((self,))
 
     def __repr__(self) -> str:
         low, high = _number(self.lower), _number(self.upper)
@@ -207,7 +198,7 @@ class Interval(_Exact):
 
 
 @dataclass(frozen=True)
-class Union(_Exact):
+class Union(SeenSet):
     """Two or more intervals that do not touch, in order. Made by ``A | B`` and ``~A``.
 
     Parameters
@@ -249,12 +240,19 @@ class Union(_Exact):
             inside |= piece.contains(x)
         return inside
 
+    def probability(self, x: ArrayLike) -> Floats:
+        """1 inside, 0 outside."""
+        return self.contains(x).astype(float)
+
     def mapped(self, end: Increasing, inverse: Increasing) -> SeenSet:
         """Return the union of the mapped intervals that are not empty on the new scale."""
         reach = [piece for piece in self.intervals if float(end(piece.upper)) > -math.inf]
         if not reach:
             raise InputError(f"on the transformed scale no value lies in {self!r}.")
         return _join(tuple(piece.mapped(end, inverse) for piece in reach))
+
+    def __invert__(self) -> SeenSet:
+        return _complement(self.intervals)
 
     def __repr__(self) -> str:
         return " | ".join(map(repr, self.intervals))

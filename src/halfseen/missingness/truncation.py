@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from halfseen.errors import ContradictionError, InputError
-from halfseen.missingness.base import Floats, Generator, Mask, Missingness, Scale, Values, read_rows
+from halfseen.missingness.base import Floats, Generator, Mask, Missingness, Scale, Values
 from halfseen.missingness.holes import SEEN, Holes, Scan, gather
 from halfseen.missingness.regions import Box
 
@@ -64,8 +64,7 @@ class RowTruncation(Missingness):
 
     def seen(self, Y: ArrayLike, random_state: int | Generator | None = None) -> Mask:
         """Mask that is True on whole rows."""
-        Y = read_rows(Y)
-        self.check_width(Y.shape[1])
+        Y = self._read_rows(Y)
         return np.repeat(self.contains(Y)[:, None], Y.shape[1], axis=1)
 
     def transformed(self, transforms: Sequence[Scale], names: Sequence[str]) -> RowTruncation:
