@@ -582,6 +582,11 @@ def test_frames_are_not_changed():
     pd.testing.assert_frame_equal(frame, before)
 
 
+def test_columns_may_be_named_like_attributes_of_other_libraries():
+    frame = pd.DataFrame({"column_names": [1.0, 2.0], "columns": ["<1", "2"]})
+    assert from_frame(frame).names == ("column_names", "columns")
+
+
 def test_parquet(tmp_path):
     path = tmp_path / "lead.parquet"
     pd.DataFrame({"lead": [0.31, 0.05], "lead_nd": [False, True], "zinc": ["<1", "2"]}).set_axis(

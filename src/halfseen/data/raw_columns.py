@@ -168,7 +168,9 @@ def _narwhals() -> Any:
 
 
 def _names_of(frame: Any) -> list[str]:
-    names = getattr(frame, "column_names", getattr(frame, "columns", None))
+    # Not whichever there is: a column of pandas that has the name of the other would be taken for it.
+    where = "column_names" if frame_kind(frame) == "pyarrow" else "columns"
+    names = getattr(frame, where, None)
     return [] if names is None or callable(names) else [str(name) for name in names]
 
 
