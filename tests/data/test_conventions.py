@@ -317,6 +317,12 @@ def test_ends_must_be_numbers(row):
         read(f"lead_lower,lead_upper\n1,2\n{row}\n")
 
 
+@pytest.mark.parametrize("end", ["<5", "ND", "0.5 U"])
+def test_an_end_that_is_no_number_is_not_called_reversed(end):
+    with pytest.raises(hs.InputError, match=f"column lead: '{end}' must be a number, or empty"):
+        read(f"lead_lower,lead_upper\n1,2\n3,{end}\n")
+
+
 def test_half_a_pair_is_a_column():
     assert read("lead_lower,zinc\n1,2\n").names == ("lead_lower", "zinc")
 

@@ -134,13 +134,13 @@ def _read_ends(lower: RawColumn, upper: RawColumn, form: CellFormat) -> ReadColu
     """Read the columns of both ends of intervals; reversed ones are refused."""
     low, cells = _read_end(lower, form, "lower")
     high, of_upper = _read_end(upper, form, "upper")
-    problems = of_upper.problems | cells.problems
     cells.lower[:], cells.upper[:] = low, high
+    # First, so that an end that is no number is not taken for one that is reversed.
+    for row, problem in (of_upper.problems | cells.problems).items():
+        cells.refuse(row, *problem)
     for row in np.flatnonzero(low > high).tolist():
         text = f"{print_number(low[row])}..{print_number(high[row])}"
         cells.refuse(row, text, "is reversed: its lower end is above its upper end")
-    for row, (text, reason) in problems.items():
-        cells.refuse(row, text, reason)
     return cells
 
 
