@@ -43,7 +43,7 @@ FOR_THE_LIBRARY = {
     "NormalityTest.absent",
     "NormalityTest.of",
     "PairMoments.check_range",
-    "PairMoments.of_piece",
+    "PairMoments.of_chunk",
     "PairMoments.width",
     "Polyhedra.levels",
     "Polyhedra.signs",

@@ -163,7 +163,7 @@ class IntervalData(OtherTable):
         lower, upper = values.copy(), values.copy()
         hidden = np.isnan(values)
         holes = rule.holes(values, scan_of(values))
-        ends = _one_piece(holes, hidden, _sides(side, hidden, names), names)
+        ends = _one_interval(holes, hidden, _sides(side, hidden, names), names)
         lower[hidden], upper[hidden] = ends
         return cls(lower, upper, names)
 
@@ -427,7 +427,7 @@ def _sides(given: ArrayLike | None, hidden: Mask, names: Sequence[str]) -> NDArr
     return np.array([SIDES[word.strip()] for word in words], dtype=np.int8)[place]
 
 
-def _one_piece(
+def _one_interval(
     holes: Holes, hidden: Mask, side: NDArray[np.int8], names: Sequence[str]
 ) -> tuple[Floats, Floats]:
     """Find the interval of each hidden cell, on the side that is said."""
@@ -450,13 +450,13 @@ def _one_piece(
         "the value is hidden, and may lie on either side of what the rule shows. State with side= "
         "on which: '<' for below, '>' for above.",
     )
-    for sign, piece, end, other, word in (
+    for sign, interval, end, other, word in (
         (-1, first, sets.lower, sets.upper, "below"),
         (1, last, sets.upper, sets.lower, "above"),
     ):
         said = side == sign
         # A side must be open to the far end, and have a limit at the near one.
-        open_there = np.isinf(end[piece]) & np.isfinite(other[piece])
+        open_there = np.isinf(end[interval]) & np.isfinite(other[interval])
         complain(
             said & ~open_there,
             f"side says that the value lies {word} its limit, but the rule hides nothing there. "

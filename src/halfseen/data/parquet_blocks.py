@@ -1,4 +1,4 @@
-"""Parquet files, however many and large, as a table in pieces."""
+"""Parquet files, however many and large, as a table in chunks."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from halfseen.data.conventions import find_column
 from halfseen.data.parquet_files import (
     OPEN,
     FileStamp,
-    ParquetPiece,
+    ParquetChunk,
     look_at,
     pyarrow_parquet,
     pyarrow_sentences,
     saved_index,
     shown,
 )
-from halfseen.data.row_blocks import RowBlocks, piece_rows
+from halfseen.data.row_blocks import RowBlocks, chunk_rows
 from halfseen.data.table import check_names
 from halfseen.errors import InputError, argument
 from halfseen.missingness.base import listed
@@ -33,7 +33,7 @@ SUFFIXES = (".parquet", ".pq")
 # Spark, Hive and pyarrow keep what is no data in files and folders whose names begin with these.
 NO_DATA = (".", "_")
 # Pieces of a file: 8 TiB of values. A damaged footer that tells of more would fill the memory with them.
-MOST_PIECES = 2**20
+MOST_CHUNKS = 2**20
 # pandas keeps an index without a name in columns of these names.
 INDEX = re.compile(r"__index_level_\d+__")
 
@@ -55,11 +55,11 @@ class _File:
 def scan_parquet(
     path: Source | Sequence[Source], columns: Sequence[str] | str | None = None
 ) -> RowBlocks:
-    """Plan to read Parquet files piece by piece.
+    """Plan to read Parquet files chunk by chunk.
 
-    Footers are read here, rows later, each piece by whoever works on it. How rows are cut into pieces
+    Footers are read here, rows later, each chunk by whoever works on it. How rows are cut into chunks
     depends on the files and on the number of columns alone: small row groups of a file are joined up
-    to ``piece_rows(d)`` rows, those of more than twice as many are cut.
+    to ``chunk_rows(d)`` rows, those of more than twice as many are cut.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def scan_parquet(
     Returns
     -------
     RowBlocks
-        Its pieces are small, and can be sent to machines that see the same files under the same paths.
+        Its chunks are small, and can be sent to machines that see the same files under the same paths.
         Numbers of all kinds become float64, or float32 if all columns are float32; null becomes NaN.
 
     Raises
@@ -92,7 +92,7 @@ def scan_parquet(
     ...     pq.write_table(pa.table({"lead": [0.3, None]}), f"{folder}/2023.parquet")
     ...     pq.write_table(pa.table({"lead": [0.7]}), f"{folder}/2024.parquet")
     ...     blocks = scan_parquet(folder)
-    ...     blocks.shape, [piece.read().tolist() for piece in blocks.pieces]
+    ...     blocks.shape, [chunk.read().tolist() for chunk in blocks.pieces]
     ((3, 1), [[[0.3], [nan]], [[0.7]]])
     """
     pyarrow_parquet()
@@ -101,13 +101,13 @@ def scan_parquet(
     for file in files:
         _check_file(file, files[0], names, columns is None)
     single = all(str(file.types[name]) == "float" for file in files for name in names)
-    pieces = [
-        piece for file in files for piece in _cut(file, names, single, piece_rows(len(names)))
+    chunks = [
+        chunk for file in files for chunk in _cut(file, names, single, chunk_rows(len(names)))
     ]
-    if not pieces:
+    if not chunks:
         many = "has" if len(files) == 1 else f"and {len(files) - 1} more have"
         raise InputError(f"{shown(files[0].stamp.path)} {many} no rows to read.")
-    return RowBlocks(names, tuple(pieces), tuple(piece.stop - piece.start for piece in pieces))
+    return RowBlocks(names, tuple(chunks), tuple(chunk.stop - chunk.start for chunk in chunks))
 
 
 def is_parquet(path: Any) -> bool:
@@ -134,10 +134,10 @@ def bytes_in_memory(path: Source) -> int:
 def describe_row(blocks: RowBlocks, row: int) -> str:
     """Say where a row of the whole table is, such as "row 17 of part-3.parquet"; counted from 0."""
     number = bisect_right(blocks.first_rows, row) - 1
-    piece = blocks.pieces[number]
-    if not isinstance(piece, ParquetPiece):
+    chunk = blocks.pieces[number]
+    if not isinstance(chunk, ParquetChunk):
         return f"row {row}"
-    return f"row {piece.first_row + row - blocks.first_rows[number]} of {shown(piece.file.path)}"
+    return f"row {chunk.first_row + row - blocks.first_rows[number]} of {shown(chunk.file.path)}"
 
 
 def _find(path: Any) -> list[str]:
@@ -296,23 +296,23 @@ def _is_number(kind: Any) -> bool:
     )
 
 
-def _cut(file: _File, names: tuple[str, ...], single: bool, step: int) -> Iterator[ParquetPiece]:
-    """Yield the pieces of a file."""
-    if file.stamp.rows > MOST_PIECES * step:
+def _cut(file: _File, names: tuple[str, ...], single: bool, step: int) -> Iterator[ParquetChunk]:
+    """Yield the chunks of a file."""
+    if file.stamp.rows > MOST_CHUNKS * step:
         raise InputError(
             f"{shown(file.stamp.path)} tells of {file.stamp.rows} rows, too many to plan for; it "
             "may be damaged. A table that is so large can be read from several files."
         )
     first_row = 0
-    for first, last, start, stop, cut in plan_pieces(file.group_sizes, step):
-        yield ParquetPiece(
+    for first, last, start, stop, cut in plan_chunks(file.group_sizes, step):
+        yield ParquetChunk(
             file.stamp, first, last, start, stop, first_row, step if cut else 0, names, single
         )
         first_row += stop - start
 
 
-def plan_pieces(sizes: Sequence[int], step: int) -> Iterator[tuple[int, int, int, int, bool]]:
-    """Join and cut row groups into pieces of about ``step`` rows.
+def plan_chunks(sizes: Sequence[int], step: int) -> Iterator[tuple[int, int, int, int, bool]]:
+    """Join and cut row groups into chunks of about ``step`` rows.
 
     Parameters
     ----------
@@ -327,7 +327,7 @@ def plan_pieces(sizes: Sequence[int], step: int) -> Iterator[tuple[int, int, int
 
     Examples
     --------
-    >>> list(plan_pieces([3, 4, 25], 10))
+    >>> list(plan_chunks([3, 4, 25], 10))
     [(0, 1, 0, 7, False), (2, 2, 0, 10, True), (2, 2, 10, 20, True), (2, 2, 20, 25, True)]
     """
     first, rows = 0, 0

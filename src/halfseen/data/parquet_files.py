@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.data.row_blocks import piece_rows
+from halfseen.data.row_blocks import chunk_rows
 from halfseen.errors import InputError
 from halfseen.files import file_mask, whole_file
 from halfseen.kernels.nullable import fill_nullable
@@ -33,9 +33,9 @@ Values = NDArray[np.floating]
 # against 0.6 GB with what pyarrow does by itself.
 OPEN = {"pre_buffer": False, "memory_map": False, "buffer_size": 2**16}
 # Footers that are kept: reading one takes some 60 microseconds for each row group of 100 columns, once
-# per file instead of once per piece.
+# per file instead of once per chunk.
 FOOTERS = 4
-# Row groups that are read bit by bit at the same time: threads that take consecutive pieces are in one,
+# Row groups that are read bit by bit at the same time: threads that take consecutive chunks are in one,
 # or at the border of two. Each holds a page of every column.
 CURSORS = 2
 # Pieces that a cursor passed on its way to a later one and still has: threads overtake each other.
@@ -67,7 +67,7 @@ class FileStamp:
 
 
 @dataclass(frozen=True, slots=True)
-class ParquetPiece:
+class ParquetChunk:
     """Some consecutive rows of a Parquet file; small, and can be sent to other processes.
 
     Attributes
@@ -80,7 +80,7 @@ class ParquetPiece:
     first_row : int
         Number of the first row within the file.
     step : int
-        Rows in each piece of a row group that was cut; 0 where none was.
+        Rows in each chunk of a row group that was cut; 0 where none was.
     columns : tuple of str
     single : bool
         Whether values are float32, not float64.
@@ -198,27 +198,27 @@ def _open(file: FileStamp) -> Any:
     return pyarrow_parquet().ParquetFile(file.path, metadata=_footer(file), **OPEN)
 
 
-def _whole_groups(piece: ParquetPiece) -> list[Any]:
+def _whole_groups(chunk: ParquetChunk) -> list[Any]:
     """Read whole row groups, as record batches."""
-    groups = list(range(piece.first_group, piece.last_group + 1))
-    with _open(piece.file) as opened:
-        table = opened.read_row_groups(groups, columns=list(piece.columns), use_threads=False)
+    groups = list(range(chunk.first_group, chunk.last_group + 1))
+    with _open(chunk.file) as opened:
+        table = opened.read_row_groups(groups, columns=list(chunk.columns), use_threads=False)
     return list(table.to_batches())
 
 
 class _Cursor:
     """A row group that is read from its first row to its last, some rows at a time."""
 
-    def __init__(self, piece: ParquetPiece) -> None:
+    def __init__(self, chunk: ParquetChunk) -> None:
         self.lock = Lock()
         self._passed: dict[int, list[Any]] = {}
         self._position = 0
-        self._end = _footer(piece.file).row_group(piece.first_group).num_rows
+        self._end = _footer(chunk.file).row_group(chunk.first_group).num_rows
         self._rest: Any = None
-        self._batches: Iterator[Any] = _open(piece.file).iter_batches(
-            piece.step,
-            row_groups=[piece.first_group],
-            columns=list(piece.columns),
+        self._batches: Iterator[Any] = _open(chunk.file).iter_batches(
+            chunk.step,
+            row_groups=[chunk.first_group],
+            columns=list(chunk.columns),
             use_threads=False,
         )
 
@@ -227,20 +227,20 @@ class _Cursor:
         """Whether every row has been handed out."""
         return self._position >= self._end and not self._passed
 
-    def take(self, piece: ParquetPiece) -> list[Any] | None:
-        """Return the rows of a piece, or None if they are behind."""
-        if piece.start in self._passed:
-            return self._passed.pop(piece.start)
-        if piece.start < self._position:
+    def take(self, chunk: ParquetChunk) -> list[Any] | None:
+        """Return the rows of a chunk, or None if they are behind."""
+        if chunk.start in self._passed:
+            return self._passed.pop(chunk.start)
+        if chunk.start < self._position:
             return None
-        while self._position < piece.start:
+        while self._position < chunk.start:
             start = self._position
-            self._passed[start] = self._next(piece.step)
+            self._passed[start] = self._next(chunk.step)
             if self._position == start:
                 return []
             if len(self._passed) > PASSED:
                 del self._passed[min(self._passed)]
-        return self._next(piece.stop - piece.start)
+        return self._next(chunk.stop - chunk.start)
 
     def _next(self, rows: int) -> list[Any]:
         parts = []
@@ -267,12 +267,12 @@ class _Cursors:
     lock: Lock = field(default_factory=Lock)
     known: OrderedDict[Any, _Cursor] = field(default_factory=OrderedDict)
 
-    def find(self, key: Any, piece: ParquetPiece) -> _Cursor:
+    def find(self, key: Any, chunk: ParquetChunk) -> _Cursor:
         """Return the cursor of a row group; a new one stands before its first row."""
         with self.lock:
             cursor = self.known.get(key)
             if cursor is None:
-                cursor = self.known[key] = _Cursor(piece)
+                cursor = self.known[key] = _Cursor(chunk)
             self.known.move_to_end(key)
             while len(self.known) > CURSORS:
                 self.known.popitem(last=False)
@@ -288,24 +288,24 @@ class _Cursors:
 _CURSORS = _Cursors()
 
 
-def _take(piece: ParquetPiece) -> list[Any]:
-    """Read a part of a row group, going on where the last piece of it ended if that is known.
+def _take(chunk: ParquetChunk) -> list[Any]:
+    """Read a part of a row group, going on where the last chunk of it ended if that is known.
 
-    A row group can be read from its beginning only. Without the cursors a pass over m pieces of it would
+    A row group can be read from its beginning only. Without the cursors a pass over m chunks of it would
     read it m / 2 times.
     """
-    key = (os.getpid(), piece.file, piece.first_group, piece.columns, piece.step)
-    cursor = _CURSORS.find(key, piece)
+    key = (os.getpid(), chunk.file, chunk.first_group, chunk.columns, chunk.step)
+    cursor = _CURSORS.find(key, chunk)
     parts, keep = None, False
     try:
         with cursor.lock:
-            parts = cursor.take(piece)
+            parts = cursor.take(chunk)
             keep = parts is not None and not cursor.finished
     finally:
         if not keep:
             _CURSORS.forget(key, cursor)
     # The rows are behind: the next cursor begins before them.
-    return _take(piece) if parts is None else parts
+    return _take(chunk) if parts is None else parts
 
 
 def _fill(out: Values, batch: Any, columns: Iterable[str]) -> None:
@@ -332,7 +332,7 @@ def _fill(out: Values, batch: Any, columns: Iterable[str]) -> None:
 
 
 def write_parquet(
-    path: str | os.PathLike[str], names: Sequence[str], blocks: Iterable[Floats]
+    path: str | os.PathLike[str], names: Sequence[str], chunks: Iterable[Floats]
 ) -> None:
     """Write rows to a Parquet file, whole or not at all; NaN becomes null.
 
@@ -340,18 +340,18 @@ def write_parquet(
     ----------
     path : path of the file
     names : sequence of str
-    blocks : iterable of arrays of shape (rows, d)
-        Taken one at a time. Row groups have ``piece_rows(d)`` rows whatever the blocks have.
+    chunks : iterable of arrays of shape (rows, d)
+        Taken one at a time. Row groups have ``chunk_rows(d)`` rows whatever the chunks have.
     """
     pyarrow_parquet("Writing")
     with _write_sentences(path):
-        _write_file(path, names, _regroup(blocks, piece_rows(len(names))))
+        _write_file(path, names, _regroup(chunks, chunk_rows(len(names))))
 
 
 def write_parquet_parts(
     folder: str | os.PathLike[str],
     names: Sequence[str],
-    blocks: Iterable[Floats],
+    chunks: Iterable[Floats],
     part_rows: int | None = None,
 ) -> int:
     """Write rows to files ``part-00000.parquet`` and on; the folder appears whole or not at all.
@@ -361,7 +361,7 @@ def write_parquet_parts(
     folder : path
         Must be absent or empty.
     names : sequence of str
-    blocks : iterable of arrays of shape (rows, d)
+    chunks : iterable of arrays of shape (rows, d)
     part_rows : int, optional
         Rows in each part.
 
@@ -373,11 +373,11 @@ def write_parquet_parts(
     pyarrow_parquet("Writing")
     target = Path(folder).resolve()
     check_empty(target)
-    group = piece_rows(len(names))
+    group = chunk_rows(len(names))
     most = PART_GROUPS * group if part_rows is None else part_rows
     with _write_sentences(folder), _whole_folder(target) as made:
         count = 0
-        for number, part in groupby(_numbered(blocks, most), key=itemgetter(0)):
+        for number, part in groupby(_numbered(chunks, most), key=itemgetter(0)):
             name = f"part-{number:0{DIGITS}}.parquet"
             _write_file(made / name, names, _regroup((rows for _, rows in part), group))
             count = number + 1
@@ -449,13 +449,13 @@ def _write_file(
             writer.write_batch(pa.record_batch(columns, schema=schema), row_group_size=len(X))
 
 
-def _regroup(blocks: Iterable[Floats], rows: int) -> Iterator[Floats]:
+def _regroup(chunks: Iterable[Floats], rows: int) -> Iterator[Floats]:
     """Yield the same rows, ``rows`` at a time; the last may be fewer."""
     held: list[Floats] = []
     count = 0
-    for block in blocks:
-        while len(block):
-            part, block = block[: rows - count], block[rows - count :]
+    for chunk in chunks:
+        while len(chunk):
+            part, chunk = chunk[: rows - count], chunk[rows - count :]
             held.append(part)
             count += len(part)
             if count == rows:
@@ -465,12 +465,12 @@ def _regroup(blocks: Iterable[Floats], rows: int) -> Iterator[Floats]:
         yield np.concatenate(held)
 
 
-def _numbered(blocks: Iterable[Floats], rows: int) -> Iterator[tuple[int, Floats]]:
+def _numbered(chunks: Iterable[Floats], rows: int) -> Iterator[tuple[int, Floats]]:
     """Yield the same rows with the number of the part they go to; parts have ``rows`` rows."""
     row = 0
-    for block in blocks:
-        while len(block):
+    for chunk in chunks:
+        while len(chunk):
             number, within = divmod(row, rows)
-            part, block = block[: rows - within], block[rows - within :]
+            part, chunk = chunk[: rows - within], chunk[rows - within :]
             yield number, part
             row += len(part)

@@ -288,15 +288,15 @@ def one_interval_each(lower: Floats, upper: Floats) -> SetTable:
             f"lower and upper must be vectors of one length; got shapes {lower.shape} and "
             f"{upper.shape}."
         )
-    return _with_pieces(np.arange(lower.size + 1), lower, upper)
+    return _with_intervals(np.arange(lower.size + 1), lower, upper)
 
 
 def union_of_intervals(lower: Floats, upper: Floats) -> SetTable:
     """One set, the union of the given intervals."""
-    return _with_pieces(np.array([0, lower.size]), lower, upper)
+    return _with_intervals(np.array([0, lower.size]), lower, upper)
 
 
-def _with_pieces(start: NDArray[np.integer], lower: Floats, upper: Floats) -> SetTable:
+def _with_intervals(start: NDArray[np.integer], lower: Floats, upper: Floats) -> SetTable:
     none = np.empty(0)
     no_nodes = np.zeros(start.size, dtype=np.intp)
     return SetTable(start.astype(np.intp), lower, upper, no_nodes, none, none, none)
