@@ -37,7 +37,11 @@ def read_records(
     path: str | os.PathLike[str] | IO[Any], separator: str | None, encoding: str, form: CellFormat
 ) -> Records:
     """Read a file, or what is left of an open one, into columns of texts."""
-    source, text = read_text(path, encoding)
+    return cut_records(*read_text(path, encoding), separator, form)
+
+
+def cut_records(source: str, text: str, separator: str | None, form: CellFormat) -> Records:
+    """Cut the text of a file into columns of texts."""
     if separator is not None and (not isinstance(separator, str) or len(separator) != 1):
         raise InputError(f"separator must be one character, or None; got {separator!r}.")
     if separator is not None and separator in ('"', "\r", "\n", " "):

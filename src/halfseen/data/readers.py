@@ -210,10 +210,10 @@ def from_frame(
 def read_columns(
     table: Columns,
     form: CellFormat,
-    columns: Sequence[str] | str | None,
-    index: str | None,
-    unreadable: str,
-    companions: bool,
+    columns: Sequence[str] | str | None = None,
+    index: str | None = None,
+    unreadable: str = "refuse",
+    companions: bool = True,
 ) -> IntervalData:
     """Read the columns that are wanted of a file or a frame."""
     if columns is None and isinstance(table, FileColumns):
