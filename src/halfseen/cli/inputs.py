@@ -239,4 +239,4 @@ def _refuse(wanted: TableOptions) -> None:
 def _names_only(blocks: RowBlocks) -> IntervalData:
     """Return a table with the same columns, for rules that ask for no more."""
     empty = np.full((1, blocks.shape[1]), np.nan)
-    return IntervalData(np.full_like(empty, -np.inf), np.full_like(empty, np.inf), blocks.names)
+    return IntervalData(empty, empty, blocks.names)
