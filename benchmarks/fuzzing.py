@@ -44,7 +44,7 @@ FEWEST = 100_000
 SHOWN = 3
 # What libFuzzer watches; the kernels are compiled, and take no part in reading.
 WATCHED = (
-    *("halfseen.data", "halfseen.missingness.grammar", "halfseen.missingness.tokens"),
+    *("halfseen.data", "halfseen.missingness.grammar", "halfseen.missingness.rule_parts"),
     *("halfseen.missingness.named_rules", "halfseen.missingness.written", "halfseen.archive"),
     *("halfseen.strict_json", "halfseen.solvers.saving", "halfseen.gaussian"),
 )

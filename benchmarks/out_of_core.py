@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from benchmarks.registry import Row, task
-from halfseen.data.row_blocks import piece_rows
+from halfseen.data.row_blocks import chunk_rows
 from halfseen.parallel import map_in_order, resolve_jobs, single_blas_thread
 
 COLUMNS, HIDDEN, CORRELATION = 100, 0.3, 0.5
@@ -116,7 +116,7 @@ def _make(data: Path, rows: int) -> Row:
 def _products(reading: float) -> Row:
     """Compare the four products of a row, which any such fit must make, with reading it."""
     rng = np.random.default_rng(0)
-    n = piece_rows(COLUMNS)
+    n = chunk_rows(COLUMNS)
     U, M = rng.normal(size=(COLUMNS, n)), np.ones((COLUMNS, n))
     V, single = np.vstack([U, U * U]), M.astype(np.float32)
 

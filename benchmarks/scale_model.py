@@ -23,7 +23,7 @@ from benchmarks.small_cluster import (
     nothing,
     small_cluster,
 )
-from halfseen.data.row_blocks import cache_rows, piece_rows
+from halfseen.data.row_blocks import cache_rows, chunk_rows
 from halfseen.parallel import single_blas_thread
 from halfseen.scaling.cluster import ClusterEngine, Common, _look
 from halfseen.scaling.engine import Arrays, size_of
@@ -110,16 +110,16 @@ def scale_plan(quick: bool) -> Iterator[Row]:
 
 def _many_rows(quick: bool) -> Iterator[Row]:
     n, d = BILLION, D
-    pieces, _, reading = ceil(n / piece_rows(d)), *rates.reading_rate()
+    pieces, _, reading = ceil(n / chunk_rows(d)), *rates.reading_rate()
     found, cell = rates.moments_rate(d), rates.step_rate(d)
-    kept = size_of(kept_piece(piece_rows(d), d)[0]) / piece_rows(d)
+    kept = size_of(kept_piece(chunk_rows(d), d)[0]) / chunk_rows(d)
     about = "a billion rows, d = 100, 30 % hidden"
     yield Row(
         f"{about}: GB of numbers, of Parquet, kept by full",
         f"{8e-9 * n * d:.0f}, {8e-9 * n * d * (1 - HIDDEN):.0f}, {1e-9 * n * kept:.0f}",
         "",
     )
-    yield Row(f"{about}: pieces, rows in each", f"{pieces}, {piece_rows(d)}", "")
+    yield Row(f"{about}: pieces, rows in each", f"{pieces}, {chunk_rows(d)}", "")
     yield Row(
         f"{about}: kB of moments of one piece, of sums of one step",
         f"{0.032 * d * d:.0f}, {0.008 * (d + d * d):.0f}",
@@ -142,7 +142,7 @@ def _many_rows(quick: bool) -> Iterator[Row]:
 
 def _many_columns(d: int) -> Iterator[Row]:
     n = MILLION
-    rows, pieces = piece_rows(d), ceil(n / piece_rows(d))
+    rows, pieces = chunk_rows(d), ceil(n / chunk_rows(d))
     about = f"a million rows, d = {d}, 30 % hidden"
     matrix = 8e-9 * d * d
     yield Row(
@@ -303,8 +303,8 @@ def empty_steps(cluster: SmallCluster, blocks: int) -> Iterator[None]:
 
 
 def _forecast(costs: Costs, quick: bool) -> Iterator[Row]:
-    one = _work_of_block(piece_rows(D))
-    tasks = 2 * ceil(BILLION / piece_rows(D))
+    one = _work_of_block(chunk_rows(D))
+    tasks = 2 * ceil(BILLION / chunk_rows(D))
     yield Row(
         f"a billion rows, d = 100: pairwise, {tasks} tasks: time of the scheduler alone",
         human(tasks * (costs.submit + costs.finish)),
@@ -312,7 +312,7 @@ def _forecast(costs: Costs, quick: bool) -> Iterator[Row]:
     )
     table: dict[int, list[Outcome]] = {}
     for larger in LARGER[-1:] if quick else LARGER:
-        blocks = ceil(BILLION / piece_rows(D) / larger)
+        blocks = ceil(BILLION / chunk_rows(D) / larger)
         step = Step(blocks, larger * one.work, one.combine, one.before, one.result)
         for workers in WORKERS:
             machines = Machines(workers, LATENCY, BANDWIDTH)
@@ -328,7 +328,7 @@ def _forecast(costs: Costs, quick: bool) -> Iterator[Row]:
             "the same: share of the time in which the scheduler is busy", ", ".join(shares), ""
         )
     if not quick:
-        draw(table, one.work * BILLION / piece_rows(D))
+        draw(table, one.work * BILLION / chunk_rows(D))
 
 
 def draw(table: dict[int, list[Outcome]], work: float) -> None:
@@ -344,7 +344,7 @@ def draw(table: dict[int, list[Outcome]], work: float) -> None:
     for (larger, found), colour in zip(table.items(), (NAIVE, CHAIN, OURS), strict=True):
         y = [outcome.seconds for outcome in found]
         axes.loglog(x, y, color=colour, marker="o", markersize=4)
-        blocks = ceil(BILLION / piece_rows(D) / larger)
+        blocks = ceil(BILLION / chunk_rows(D) / larger)
         axes.text(
             x[-1] * 1.25, y[-1], f"{blocks:,} blocks".replace(",", " "), color=colour, va="center"
         )

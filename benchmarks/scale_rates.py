@@ -14,7 +14,7 @@ from scipy.special import ndtri
 
 import halfseen as hs
 from halfseen.data.moments import PairMoments
-from halfseen.data.row_blocks import cache_rows, piece_rows
+from halfseen.data.row_blocks import cache_rows, chunk_rows
 from halfseen.missingness.holes import SEEN
 from halfseen.parallel import single_blas_thread
 from halfseen.scaling.engine import Arrays
@@ -75,13 +75,13 @@ class Gemm:
 def moments_rate(d: int) -> Gemm:
     """Moments of one piece: four products, 8 n d² flops; next to one bare product of its shape."""
     # Of many columns a part of a piece: some thousand rows are as good for BLAS.
-    n = min(piece_rows(d), MOST_CELLS // d)
+    n = min(chunk_rows(d), MOST_CELLS // d)
     X, units = table(n, d), names(d)
-    first = PairMoments.of_piece(X, units)
+    first = PairMoments.of_chunk(X, units)
     A, B = np.ones((n, d)), np.ones((n, d))
     with single_blas_thread():
         bare = processor_seconds(lambda: A.T @ B)
-        whole = processor_seconds(lambda: PairMoments.of_piece(X, units, first))
+        whole = processor_seconds(lambda: PairMoments.of_chunk(X, units, first))
     return Gemm(2.0 * n * d * d / bare, 8.0 * n * d * d / whole, n / whole)
 
 
@@ -90,7 +90,7 @@ def reading_rate(d: int = 100, pieces: int = 12) -> tuple[float, float]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    n = piece_rows(d)
+    n = chunk_rows(d)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "table.parquet")
         X = table(n, d)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.checks import positive_number
-from halfseen.data.row_blocks import piece_rows
+from halfseen.data.row_blocks import chunk_rows
 from halfseen.errors import InputError
 from halfseen.gaussian import Gaussian
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness
@@ -125,7 +125,7 @@ def simulate_blocks(
     Yields
     ------
     X : array of shape (rows, d)
-        The next rows, at most ``BLOCK_ROWS`` and ``piece_rows(d)``; NaN where a value is hidden.
+        The next rows, at most ``BLOCK_ROWS`` and ``chunk_rows(d)``; NaN where a value is hidden.
     Y : array of shape (rows, d)
         The complete rows.
 
@@ -159,7 +159,7 @@ def _blocks(
 
 
 def _step(gaussian: Gaussian) -> int:
-    return min(BLOCK_ROWS, piece_rows(gaussian.dimension))
+    return min(BLOCK_ROWS, chunk_rows(gaussian.dimension))
 
 
 def _seen(

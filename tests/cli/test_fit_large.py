@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import halfseen as hs
-from halfseen.cli import pieces
+from halfseen.cli import inputs
 
 RULE = "x0, x1: >=0"
 
@@ -54,7 +54,7 @@ def test_one_file_is_read_whole_until_it_is_large(halfseen, folder, monkeypatch)
     one = folder / "part-00000.parquet"
     words = ("fit", one, "--method", "pairwise", "--seen", RULE, "--json")
     whole = halfseen(*words)
-    monkeypatch.setattr(pieces, "LARGE", 1000)
+    monkeypatch.setattr(inputs, "LARGE", 1000)
     assert "in 1 piece" in " ".join(halfseen(*words[:-1]).stderr.split())
     told = json.loads(halfseen(*words).stdout)
     for name, value in json.loads(whole.stdout)["mean"].items():

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import halfseen as hs
-from halfseen.data import parquet_writing
+from halfseen.data import parquet_files
+from halfseen.data.csv_files import to_cells
 from halfseen.data.parquet_blocks import scan_parquet
-from halfseen.data.row_blocks import piece_rows
-from halfseen.data.writing import to_cells
+from halfseen.data.row_blocks import chunk_rows
 
 # The packages show functions under the names of these modules.
 drawing = sys.modules["halfseen.simulate"]
@@ -74,7 +74,7 @@ def test_blocks_are_the_rows_of_the_whole(blocks_of_50, rule, n):
 @pytest.mark.parametrize("lower", [hs.at_least(0.0), hs.Probability(lambda x: 1 / (1 + x * x))])
 def test_wide_rows_are_hidden_few_at_a_time(monkeypatch, lower):
     monkeypatch.setattr(drawing, "BLOCK_ROWS", 50)
-    monkeypatch.setattr(drawing, "piece_rows", lambda d: 20)
+    monkeypatch.setattr(drawing, "chunk_rows", lambda d: 20)
     blocks = [x for x, _ in drawing.simulate_blocks(HALVES, hs.SelfCensoring(lower), 120, 1)]
     assert [len(x) for x in blocks] == [20, 20, 10, 20, 20, 10, 20]
     whole = hs.simulate(HALVES, hs.SelfCensoring(lower), 120, 1)
@@ -136,8 +136,8 @@ def test_a_file_has_the_rows_of_simulate_and_nulls(halfseen, tmp_path, blocks_of
 
 
 def test_row_groups_are_pieces_whatever_the_blocks_are(halfseen, monkeypatch, blocks_of_50):
-    assert piece_rows(3) > 1234
-    monkeypatch.setattr(parquet_writing, "piece_rows", lambda d: 120)
+    assert chunk_rows(3) > 1234
+    monkeypatch.setattr(parquet_files, "chunk_rows", lambda d: 120)
     halfseen("simulate", "--rows", 1234, *RULE, "-o", "a.pq")
     footer = pq.read_metadata("a.pq")
     sizes = [footer.row_group(k).num_rows for k in range(footer.num_row_groups)]

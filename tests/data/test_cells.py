@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import halfseen as hs
-from halfseen.data.cell_reasons import shorten
-from halfseen.data.cells import CellFormat, print_cell, read_cell
+from halfseen.data.cells import CellFormat, print_cell, read_cell, shorten
 
 INF = math.inf
 PLAIN = CellFormat()

@@ -6,8 +6,8 @@ import pytest
 
 import halfseen as hs
 from halfseen.data.conventions import split_name
-from halfseen.data.reading import from_frame, read_csv
-from halfseen.data.writing import to_cells
+from halfseen.data.csv_files import to_cells
+from halfseen.data.readers import from_frame, read_csv
 
 
 def read(text, **kwargs):
@@ -315,6 +315,12 @@ def test_reversed_ends_are_refused():
 def test_ends_must_be_numbers(row):
     with pytest.raises(hs.InputError, match="line 3, column lead"):
         read(f"lead_lower,lead_upper\n1,2\n{row}\n")
+
+
+@pytest.mark.parametrize("end", ["<5", "ND", "0.5 U"])
+def test_an_end_that_is_no_number_is_not_called_reversed(end):
+    with pytest.raises(hs.InputError, match=f"column lead: '{end}' must be a number, or empty"):
+        read(f"lead_lower,lead_upper\n1,2\n3,{end}\n")
 
 
 def test_half_a_pair_is_a_column():

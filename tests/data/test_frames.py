@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import halfseen as hs
-from halfseen.data.frames import frame_kind, frame_of, labelled
+from halfseen.data.table import frame_kind, frame_of, labelled
 
 NAMES = ["lead", "zinc"]
 RULE = hs.DetectionLimits(lower={"lead": -0.2, "zinc": 0.1})

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from halfseen.data.learned_power import as_table, follow_power, from_table
-from halfseen.data.power import ColumnCells, learn_power
+from halfseen.data.powers import ColumnCells, as_table, follow_power, from_table, learn_power
 from halfseen.data.transforms import BoxCox, YeoJohnson
 from halfseen.errors import InputError
 from tests.data.test_power import _slow_log_likelihood

@@ -18,9 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from halfseen.data import parquet_blocks as planning
-from halfseen.data import parquet_pieces as reading
-from halfseen.data.parquet_blocks import describe_row, is_parquet, plan_pieces, scan_parquet
-from halfseen.data.row_blocks import array_blocks, piece_rows
+from halfseen.data import parquet_files as reading
+from halfseen.data.parquet_blocks import describe_row, is_parquet, plan_chunks, scan_parquet
+from halfseen.data.row_blocks import array_blocks, chunk_rows
 from halfseen.errors import InputError
 from halfseen.kernels.nullable import fill_nullable
 
@@ -37,7 +37,7 @@ def nothing_open():
 @pytest.fixture
 def small(monkeypatch):
     """Cut after few rows."""
-    monkeypatch.setattr(planning, "piece_rows", lambda d: STEP)
+    monkeypatch.setattr(planning, "chunk_rows", lambda d: STEP)
 
 
 def table(n, d=3, seed=0, nulls=True):
@@ -66,7 +66,7 @@ def says(call, *sentences):
 def test_pieces_cover_every_row_once_in_order(sizes, step):
     covered = []
     firsts = np.cumsum([0, *sizes])
-    for first, last, start, stop, cut in plan_pieces(sizes, step):
+    for first, last, start, stop, cut in plan_chunks(sizes, step):
         assert first <= last
         assert start < stop
         if cut:
@@ -85,7 +85,7 @@ def test_pieces_cover_every_row_once_in_order(sizes, step):
 
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=30), st.integers(1, 20))
 def test_neighbours_that_fit_into_one_piece_are_joined(sizes, step):
-    pieces = list(plan_pieces(sizes, step))
+    pieces = list(plan_chunks(sizes, step))
     for (*_, rows, cut), (first, *_) in pairwise(pieces):
         if not cut:
             assert rows + sizes[first] > step
@@ -113,7 +113,7 @@ def test_pieces_have_the_rows_of_every_table(tmp_path):
     X, rows = table(1000, d=2)
     pq.write_table(rows, tmp_path / "a.parquet", row_group_size=100)
     assert scan_parquet(tmp_path / "a.parquet").sizes == (1000,)
-    assert piece_rows(2) > 1000
+    assert chunk_rows(2) > 1000
     np.testing.assert_array_equal(together(scan_parquet(tmp_path / "a.parquet")), X)
 
 
@@ -438,7 +438,7 @@ def test_damage_within_a_file_is_told_when_it_is_read(tmp_path, small):
 
 def test_a_footer_may_not_fill_the_memory_with_pieces(tmp_path, small, monkeypatch):
     pq.write_table(table(97)[1], tmp_path / "a.parquet")
-    monkeypatch.setattr(planning, "MOST_PIECES", 9)
+    monkeypatch.setattr(planning, "MOST_CHUNKS", 9)
     says(lambda: scan_parquet(tmp_path), "a.parquet tells of 97 rows, too many to plan for")
 
 

@@ -3,7 +3,7 @@ import pytest
 from scipy import optimize, stats
 
 import halfseen as hs
-from halfseen.data.power import ColumnCells, fit_power, learn_power
+from halfseen.data.powers import ColumnCells, fit_power, learn_power
 from halfseen.data.transforms import BoxCox, Identity, Log, YeoJohnson
 
 

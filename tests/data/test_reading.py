@@ -16,9 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import halfseen as hs
-from halfseen.data.reading import from_frame, read_csv, read_parquet
-from halfseen.data.unreadable import UnreadableError
-from halfseen.data.writing import to_cells, write_csv
+from halfseen.data.csv_files import to_cells, write_csv
+from halfseen.data.readers import UnreadableError, from_frame, read_csv, read_parquet
 
 INF = np.inf
 
@@ -581,6 +580,11 @@ def test_frames_are_not_changed():
     assert from_frame(frame).names == ("0", "b")
     assert from_frame(frame, columns=[0]).names == from_frame(frame, columns=0).names == ("0",)
     pd.testing.assert_frame_equal(frame, before)
+
+
+def test_columns_may_be_named_like_attributes_of_other_libraries():
+    frame = pd.DataFrame({"column_names": [1.0, 2.0], "columns": ["<1", "2"]})
+    assert from_frame(frame).names == ("column_names", "columns")
 
 
 def test_parquet(tmp_path):

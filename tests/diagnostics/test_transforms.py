@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import halfseen as hs
-from halfseen.data.power import ColumnCells
+from halfseen.data.powers import ColumnCells
 from halfseen.diagnostics.transforms import best_scale
 
 

@@ -45,7 +45,7 @@ RECORDS = {
 }
 # Called by readers of tables and of losses, which have checked what they pass.
 FOR_THE_LIBRARY = {
-    "halfseen.PairMoments.of_piece",
+    "halfseen.PairMoments.of_chunk",
     "halfseen.missingness.Holes.with_losses",
     "halfseen.missingness.SetTable.with_losses",
 }

@@ -7,9 +7,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import halfseen as hs
-from halfseen.missingness.grammar import LONGEST_RULE, quoted, read_rule
+from halfseen.missingness.grammar import LONGEST_RULE, read_rule
 from halfseen.missingness.named_rules import Rules, rules
-from halfseen.missingness.rule_error import RuleError
+from halfseen.missingness.rule_parts import RuleError, quoted
 
 # The rule, the character at which it goes wrong, and a fragment of what would be right.
 WRONG = [

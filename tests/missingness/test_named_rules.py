@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 import halfseen as hs
 from halfseen.data.transforms import read_transforms
-from halfseen.missingness.grammar import quoted
 from halfseen.missingness.named_rules import rules
-from halfseen.missingness.rule_error import RuleError
+from halfseen.missingness.rule_parts import RuleError, quoted
 
 NAMES = ["a", "b", "c", "blood lead", "e.1"]
 

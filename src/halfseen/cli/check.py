@@ -9,8 +9,8 @@ import typer
 
 from halfseen.cli import options as o
 from halfseen.cli.fit import needs_a_look, run_fit
-from halfseen.cli.reading import Input, read_input
-from halfseen.cli.running import LOOK, guarded, print_json, say, warnings_as_lines
+from halfseen.cli.inputs import Input, read_input
+from halfseen.cli.running import LOOK, as_json_text, guarded, say, warnings_as_lines
 from halfseen.diagnostics import diagnose
 from halfseen.errors import HalfseenError, HalfseenWarning
 from halfseen.solvers import Fit
@@ -24,7 +24,7 @@ Quick = Annotated[
 @guarded
 @o.reads_table
 def check(
-    table: o.Wanted,
+    table: o.TableOptions,
     data: o.Data,
     quick: Quick = False,
     simulations: Simulations = 199,
@@ -33,9 +33,7 @@ def check(
 ) -> None:
     """Check a table, the rule that hides its values, and the normality of what is behind it."""
     with warnings_as_lines():
-        given = read_input(table)
-        if not as_json:
-            say(f"{data}: {given.data.describe()}")
+        given = read_input(table, quiet=as_json)
         fit = None if quick else _try_fit(given, seed)
         settings: dict[str, Any] = {
             "simulations": simulations, "random_state": seed, "progress": True,
@@ -50,10 +48,7 @@ def check(
                 transforms=given.transforms,
                 **settings,
             )
-    if as_json:
-        print_json(found.to_dict())
-    else:
-        typer.echo(str(found))
+    typer.echo(as_json_text(found.to_dict()) if as_json else str(found))
     if fit is not None and needs_a_look(fit):
         say(f"fit: {fit.status.value}")
     if found.worst == "problem" or (fit is not None and needs_a_look(fit)):

@@ -11,14 +11,14 @@ import typer
 
 from halfseen.cli import options as o
 from halfseen.cli.running import (
+    as_json_text,
     check_writable,
     command_line,
     guarded,
-    print_json,
-    say,
+    say_written,
     warnings_as_lines,
 )
-from halfseen.data.writing import write_csv
+from halfseen.data.csv_files import write_csv
 from halfseen.demo import LIMITS, run_demo
 from halfseen.diagnostics import diagnose
 
@@ -36,8 +36,7 @@ def demo(
     as_json: o.AsJson = False,
 ) -> None:
     """Censor the wine data by detection limits, and recover what was hidden."""
-    check_writable(report, "--report")
-    check_writable(write, "--write")
+    check_writable(report=report, write=write)
     with warnings_as_lines():
         result = run_demo(method)
         if report is not None:
@@ -46,13 +45,12 @@ def demo(
                 report, diagnosis=diagnosis, call=command_line(context), title="Wine chemistry"
             )
     if as_json:
-        print_json(_demo_figures(result))
+        typer.echo(as_json_text(_demo_figures(result)))
     else:
         _print_demo(result)
     if write is not None:
         write_csv(result.laboratory_table(), write)
-    for path in filter(None, (report, write)):
-        say(f"wrote {path}")
+    say_written(report, write)
 
 
 def _demo_figures(demo: Any) -> dict[str, Any]:

@@ -7,16 +7,16 @@ from typing import Any
 import typer
 
 from halfseen.cli import options as o
-from halfseen.cli.pieces import fit_in_pieces, in_pieces
-from halfseen.cli.reading import Input, read_input
+from halfseen.cli.inputs import Input, fit_in_pieces, in_pieces, read_input
 from halfseen.cli.running import (
     LOOK,
+    as_json_text,
     check_writable,
     command_line,
     guarded,
-    print_json,
     rows_by_line,
     say,
+    say_written,
     warnings_as_lines,
     write_text,
 )
@@ -30,7 +30,7 @@ from halfseen.solvers import fit as learn
 @o.reads_table
 def fit(
     context: typer.Context,
-    table: o.Wanted,
+    table: o.TableOptions,
     data: o.Data,
     method: o.Method = "auto",
     covariance: o.Structure = None,
@@ -50,9 +50,7 @@ def fit(
     resume: o.Resume = False,
 ) -> None:
     """Learn the mean and the covariance behind a table with hidden values."""
-    check_writable(report, "--report")
-    check_writable(output, "--output")
-    check_writable(save, "--save")
+    check_writable(report=report, output=output, save=save)
     kept: dict[str, Any] = {}
     if errors is not o.Errors.NORMAL or degrees_of_freedom is not None:
         kept = {"errors": str(errors), "degrees_of_freedom": degrees_of_freedom}
@@ -71,25 +69,19 @@ def fit(
         else:
             if scratch is not None:
                 raise InputError("--scratch is for Parquet files, which are read in pieces.")
-            given = read_input(table)
-            if not as_json:
-                say(f"{data}: {given.data.describe()}")
+            given = read_input(table, quiet=as_json)
             note_of_blanks(given)
             found = run_fit(given, method, covariance, seed, **kept)
         if report is not None:
             diagnosis = diagnose(found, random_state=seed, progress=True)
             found.report(report, diagnosis=diagnosis, call=command_line(context))
-    if as_json:
-        print_json(found.to_dict())
-    else:
-        typer.echo(found.summary())
+    typer.echo(as_json_text(found.to_dict()) if as_json else found.summary())
     # Printed first: it would be lost where a file cannot be written.
     if output is not None:
-        write_text(output, as_text(found))
+        write_text(output, as_json_text(found.to_dict()) + "\n")
     if save is not None:
         found.save(save)
-    for path in filter(None, (report, output, save)):
-        say(f"wrote {path}")
+    say_written(report, output, save)
     if needs_a_look(found):
         raise typer.Exit(LOOK)
 
@@ -102,13 +94,6 @@ def note_of_blanks(given: Input) -> None:
             f"note: no rule is stated, so {count} blank cells are taken to be missing at random. If "
             "they are blank because of their values, state the rule with --seen or --limits."
         )
-
-
-def as_text(found: Fit) -> str:
-    """Return a fit as JSON."""
-    import json
-
-    return json.dumps(found.to_dict(), indent=2, allow_nan=False) + "\n"
 
 
 def needs_a_look(found: Fit) -> bool:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from halfseen.cli import options as o
 from halfseen.cli.fit import needs_a_look, note_of_blanks, run_fit
-from halfseen.cli.reading import Input, read_input
+from halfseen.cli.inputs import Input, read_input
 from halfseen.cli.running import LOOK, check_writable, guarded, say, warnings_as_lines, write_text
 from halfseen.data.cells import print_cell
 from halfseen.data.conventions import flag_kind, split_name
@@ -40,7 +40,7 @@ Marks = Annotated[
 @guarded
 @o.reads_table
 def impute(
-    table: o.Wanted,
+    table: o.TableOptions,
     data: o.Data,
     draws: Draws = 0,
     method: o.Method = "auto",
@@ -50,9 +50,9 @@ def impute(
     output: o.Output = None,
 ) -> None:
     """Fill the holes of a table, as CSV: each at its mean, or --draws for multiple imputation."""
-    check_writable(output, "--output")
+    check_writable(output=output)
     with warnings_as_lines():
-        given = read_input(table)
+        given = read_input(table, quiet=True)
         note_of_blanks(given)
         if given.records is None:
             say("note: other columns of a Parquet file are not carried along.")
@@ -73,7 +73,7 @@ def impute(
 
 
 def _lines(
-    tables: NDArray[np.float64], given: Input, wanted: o.Wanted, numbered: bool, marked: bool
+    tables: NDArray[np.float64], given: Input, wanted: o.TableOptions, numbered: bool, marked: bool
 ) -> Iterator[str]:
     """Write completed tables as CSV, numbered from 1 where there are several.
 
@@ -108,7 +108,9 @@ def _lines(
         buffer.truncate()
 
 
-def _carried(given: Input, wanted: o.Wanted) -> tuple[list[str], list[tuple[str, ...] | None]]:
+def _carried(
+    given: Input, wanted: o.TableOptions
+) -> tuple[list[str], list[tuple[str, ...] | None]]:
     """Return the columns of the output in order, with their texts; None for those that were filled.
 
     Flags and limits of filled columns get other names: they speak of the original cells.

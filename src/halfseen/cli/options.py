@@ -1,7 +1,7 @@
 """Options that several commands share, each told once.
 
-A command that reads a table takes one argument for it, ``table: Wanted``; ``reads_table`` gives it the
-options behind that on the command line.
+A command that reads a table takes one argument for it, ``table: TableOptions``; ``reads_table`` gives
+it the options behind that on the command line.
 """
 
 from __future__ import annotations
@@ -48,8 +48,17 @@ class Covariance(enum.StrEnum):
     SPARSE = "sparse"
 
 
-_READING, _RULE, _MODEL, _OUTPUT = "The table", "What hides a value", "The model", "Output"
-_LARGE = "Large tables and long runs"
+def _panel(title: str) -> Callable[..., Any]:
+    """Return a maker of options that help shows under a title."""
+
+    def option(help: str, *names: str, **more: Any) -> Any:
+        return typer.Option(*names, help=help, rich_help_panel=title, **more)
+
+    return option
+
+
+_reading, _rule, _model = map(_panel, ("The table", "What hides a value", "The model"))
+_output, _large = map(_panel, ("Output", "Large tables and long runs"))
 
 Data = Annotated[
     str,
@@ -60,241 +69,136 @@ Data = Annotated[
         show_default=False,
     ),
 ]
-Columns = Annotated[
-    str | None,
-    typer.Option(
-        help="Columns to read, separated by commas; all otherwise.", rich_help_panel=_READING
-    ),
-]
-Index = Annotated[str | None, typer.Option(help="Column of row labels.", rich_help_panel=_READING)]
-Separator = Annotated[
-    str | None,
-    typer.Option(help="What stands between cells; found out otherwise.", rich_help_panel=_READING),
-]
-Decimal = Annotated[str, typer.Option(help="Decimal sign: . or ,", rich_help_panel=_READING)]
-Thousands = Annotated[
-    str | None, typer.Option(help="Sign between thousands, if any.", rich_help_panel=_READING)
-]
-Encoding = Annotated[str, typer.Option(help="Encoding of the file.", rich_help_panel=_READING)]
-NotDetected = Annotated[
-    list[str] | None,
-    typer.Option(help="One more word for not detected, besides ND.", rich_help_panel=_READING),
-]
-Missing = Annotated[
-    list[str] | None,
-    typer.Option(help="One more word for missing, such as -999.", rich_help_panel=_READING),
-]
-Companions = Annotated[
-    bool,
-    typer.Option(
-        "--companions/--no-companions",
-        help="Whether columns such as lead_flag or lead_lower speak of lead.",
-        rich_help_panel=_READING,
-    ),
-]
-UnreadableCells = Annotated[
-    Unreadable,
-    typer.Option(
-        "--unreadable", help="What to do about unreadable cells.", rich_help_panel=_READING
-    ),
-]
 Seen = Annotated[
     list[str] | None,
-    typer.Option(
+    _rule(
+        "Where a column is shown: 'lead: >=0.5', 'temp: -40..85', 'x: 0..1 | 3..5', "
+        "'wage: hours - 2*kids >= 10', 'bid1, bid2: largest'. May be repeated.",
         "--seen",
         metavar="RULE",
-        help="Where a column is shown: 'lead: >=0.5', 'temp: -40..85', 'x: 0..1 | 3..5', "
-        "'wage: hours - 2*kids >= 10', 'bid1, bid2: largest'. May be repeated.",
-        rich_help_panel=_RULE,
     ),
 ]
-Limits = Annotated[
-    Path | None,
-    typer.Option(
-        help="CSV of detection limits: column,lower,upper; or a row for each row of the data.",
-        rich_help_panel=_RULE,
-    ),
-]
-BlankCells = Annotated[
-    Blank,
-    typer.Option(
-        "--blank",
-        help="Whether blank cells were hidden by the rule or are missing at random. auto: hidden, "
-        "unless other cells of their column are marked as not detected.",
-        rich_help_panel=_RULE,
-    ),
-]
-Saturated = Annotated[
-    bool,
-    typer.Option(
-        "--saturated",
-        help="Values on a limit of the rule, or beyond it, stand for values beyond it.",
-        rich_help_panel=_RULE,
-    ),
-]
-Log = Annotated[
-    bool,
-    typer.Option("--log", help="Fit logarithms of all columns.", rich_help_panel=_MODEL),
-]
-Transform = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--transform",
-        metavar="SCALE",
-        help="Scale of all columns ('sqrt') or of some ('ph: none'): none, log, log10, sqrt, boxcox, "
-        "yeojohnson, boxcox(0.3). May be repeated.",
-        rich_help_panel=_MODEL,
-    ),
-]
-Method = Annotated[
-    str,
-    typer.Option(help="auto, full, pairwise, truncation, truncation_psgd.", rich_help_panel=_MODEL),
-]
-Structure = Annotated[
-    Covariance | None,
-    typer.Option("--covariance", help="What the covariance may be.", rich_help_panel=_MODEL),
-]
-Tails = Annotated[
-    Errors,
-    typer.Option("--errors", help="t for heavy tails, in place of normal.", rich_help_panel=_MODEL),
-]
-DegreesOfFreedom = Annotated[
-    float | None,
-    typer.Option(help="Of --errors t; learned otherwise.", rich_help_panel=_MODEL),
-]
+Method = Annotated[str, _model("auto, full, pairwise, truncation, truncation_psgd.")]
+Structure = Annotated[Covariance | None, _model("What the covariance may be.", "--covariance")]
+Tails = Annotated[Errors, _model("t for heavy tails, in place of normal.", "--errors")]
+DegreesOfFreedom = Annotated[float | None, _model("Of --errors t; learned otherwise.")]
 Loss = Annotated[
     str | None,
-    typer.Option(
+    _model(
+        "Share of the values that the rule shows which were lost all the same: 0.1, or learn; "
+        "or by column: 'lead=0.1, zinc=learn'.",
         "--loss",
         metavar="SHARE|learn",
-        help="Share of the values that the rule shows which were lost all the same: 0.1, or learn; "
-        "or by column: 'lead=0.1, zinc=learn'.",
-        rich_help_panel=_MODEL,
     ),
 ]
-Seed = Annotated[
-    int, typer.Option(min=0, help="Seed of everything random.", rich_help_panel=_MODEL)
-]
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Print figures for machines.", rich_help_panel=_OUTPUT)
-]
-Output = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", help="Where to write; else printed.", rich_help_panel=_OUTPUT),
-]
-Report = Annotated[
-    Path | None,
-    typer.Option(help="Write an HTML page that works offline.", rich_help_panel=_OUTPUT),
-]
-
-
-Save = Annotated[
-    Path | None,
-    typer.Option(help="Write the fit itself; halfseen.load reads it.", rich_help_panel=_OUTPUT),
-]
+Seed = Annotated[int, _model("Seed of everything random.", min=0)]
+AsJson = Annotated[bool, _output("Print figures for machines.", "--json")]
+Output = Annotated[Path | None, _output("Where to write; else printed.", "--output", "-o")]
+Report = Annotated[Path | None, _output("Write an HTML page that works offline.")]
+Save = Annotated[Path | None, _output("Write the fit itself; halfseen.load reads it.")]
 Memory = Annotated[
     str | None,
-    typer.Option(
-        help="Most memory to take, such as 1GB, for Parquet files; what does not fit is kept on disk.",
-        rich_help_panel=_LARGE,
+    _large(
+        "Most memory to take, such as 1GB, for Parquet files; what does not fit is kept on disk."
     ),
 ]
 ScratchFolder = Annotated[
-    Path | None,
-    typer.Option(
-        "--scratch", help="Folder for what does not fit in memory.", rich_help_panel=_LARGE
-    ),
+    Path | None, _large("Folder for what does not fit in memory.", "--scratch")
 ]
 Scheduler = Annotated[
     str | None,
-    typer.Option(
+    _large(
+        "A Dask cluster that does the work, such as tcp://10.0.0.1:8786; it must see the files.",
         metavar="ADDRESS",
-        help="A Dask cluster that does the work, such as tcp://10.0.0.1:8786; it must see the files.",
-        rich_help_panel=_LARGE,
     ),
 ]
 Checkpoint = Annotated[
-    Path | None,
-    typer.Option(
-        help="A file to go on from if the work is stopped (method full).", rich_help_panel=_LARGE
-    ),
+    Path | None, _large("A file to go on from if the work is stopped (method full).")
 ]
-Every = Annotated[
-    float,
-    typer.Option(min=0.0, help="Seconds between checkpoints.", rich_help_panel=_LARGE),
-]
-Resume = Annotated[
-    bool,
-    typer.Option(
-        "--resume", help="Go on from the checkpoint, if there is one.", rich_help_panel=_LARGE
-    ),
-]
+Every = Annotated[float, _large("Seconds between checkpoints.", min=0.0)]
+Resume = Annotated[bool, _large("Go on from the checkpoint, if there is one.", "--resume")]
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """Which table is to be read, and how: the options of the command line."""
+class TableOptions:
+    """Which table is to be read, and how: options in the order in which help shows them."""
 
     data: str
-    seen: tuple[str, ...] = ()
-    limits: Path | None = None
-    blank: Blank = Blank.AUTO
-    saturated: bool = False
-    log: bool = False
-    transform: tuple[str, ...] = ()
-    columns: str | None = None
-    index: str | None = None
-    separator: str | None = None
-    decimal: str = "."
-    thousands: str | None = None
-    encoding: str = "utf-8"
-    not_detected: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
-    unreadable: Unreadable = Unreadable.REFUSE
-    companions: bool = True
-
-
-def _options(
-    seen: Seen = None,
-    limits: Limits = None,
-    blank: BlankCells = Blank.AUTO,
-    saturated: Saturated = False,
-    log: Log = False,
-    transform: Transform = None,
-    columns: Columns = None,
-    index: Index = None,
-    separator: Separator = None,
-    decimal: Decimal = ".",
-    thousands: Thousands = None,
-    encoding: Encoding = "utf-8",
-    not_detected: NotDetected = None,
-    missing: Missing = None,
-    unreadable: UnreadableCells = Unreadable.REFUSE,
-    companions: Companions = True,
-) -> None:
-    """Options of a table, in the order in which help shows them."""
+    seen: Seen = None
+    limits: Annotated[
+        Path | None,
+        _rule("CSV of detection limits: column,lower,upper; or a row for each row of the data."),
+    ] = None
+    blank: Annotated[
+        Blank,
+        _rule(
+            "Whether blank cells were hidden by the rule or are missing at random. auto: hidden, "
+            "unless other cells of their column are marked as not detected.",
+            "--blank",
+        ),
+    ] = Blank.AUTO
+    saturated: Annotated[
+        bool,
+        _rule(
+            "Values on a limit of the rule, or beyond it, stand for values beyond it.",
+            "--saturated",
+        ),
+    ] = False
+    log: Annotated[bool, _model("Fit logarithms of all columns.", "--log")] = False
+    transform: Annotated[
+        list[str] | None,
+        _model(
+            "Scale of all columns ('sqrt') or of some ('ph: none'): none, log, log10, sqrt, boxcox, "
+            "yeojohnson, boxcox(0.3). May be repeated.",
+            "--transform",
+            metavar="SCALE",
+        ),
+    ] = None
+    columns: Annotated[
+        str | None, _reading("Columns to read, separated by commas; all otherwise.")
+    ] = None
+    index: Annotated[str | None, _reading("Column of row labels.")] = None
+    separator: Annotated[
+        str | None, _reading("What stands between cells; found out otherwise.")
+    ] = None
+    decimal: Annotated[str, _reading("Decimal sign: . or ,")] = "."
+    thousands: Annotated[str | None, _reading("Sign between thousands, if any.")] = None
+    encoding: Annotated[str, _reading("Encoding of the file.")] = "utf-8"
+    not_detected: Annotated[
+        list[str] | None, _reading("One more word for not detected, besides ND.")
+    ] = None
+    missing: Annotated[list[str] | None, _reading("One more word for missing, such as -999.")] = (
+        None
+    )
+    unreadable: Annotated[
+        Unreadable, _reading("What to do about unreadable cells.", "--unreadable")
+    ] = Unreadable.REFUSE
+    companions: Annotated[
+        bool,
+        _reading(
+            "Whether columns such as lead_flag or lead_lower speak of lead.",
+            "--companions/--no-companions",
+        ),
+    ] = True
 
 
 def reads_table(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command with an argument ``table: Wanted`` the options of a table."""
+    """Give a command with an argument ``table: TableOptions`` the options of a table."""
     own = inspect.signature(command, eval_str=True).parameters
-    shared = inspect.signature(_options, eval_str=True).parameters
-    parameters = [p for name, p in own.items() if name != "table"] + list(shared.values())
+    options = inspect.signature(TableOptions, eval_str=True).parameters
+    shared = [option for name, option in options.items() if name != "data"]
+    parameters = [p for name, p in own.items() if name != "table"] + shared
 
     @functools.wraps(command)
     def run(**given: Any) -> Any:
-        told = {name: given.pop(name) for name in shared}
-        lists = {name: tuple(value or ()) for name, value in told.items() if name in _LISTS}
-        return command(table=Wanted(given["data"], **told | lists), **given)
+        told = {option.name: given.pop(option.name) for option in shared}
+        return command(table=TableOptions(given["data"], **told), **given)
 
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
     )
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
-
-
-_LISTS = ("seen", "transform", "not_detected", "missing")
 
 
 def read_loss(given: str) -> float | str | dict[str, float | str]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from halfseen.cli import options as o
 from halfseen.cli.fit import run_fit
-from halfseen.cli.reading import read_input
-from halfseen.cli.running import WIDTH, guarded, print_json, say, warnings_as_lines
+from halfseen.cli.inputs import read_input
+from halfseen.cli.running import WIDTH, as_json_text, guarded, warnings_as_lines
 from halfseen.errors import InputError
 from halfseen.planning import rows_for_error, samples_for_self_censoring
 
@@ -41,7 +41,7 @@ Condition = Annotated[float, typer.Option(help="Condition number of the covarian
 @guarded
 @o.reads_table
 def plan(
-    table: o.Wanted,
+    table: o.TableOptions,
     data: Pilot = None,
     error: Error = 0.1,
     width: Width = None,
@@ -58,17 +58,13 @@ def plan(
                 "--width 5."
             )
         bound = samples_for_self_censoring(width, error, together, condition)
-        if as_json:
-            print_json(asdict(bound))
-        else:
-            typer.echo(textwrap.fill(str(bound), WIDTH))
+        typer.echo(_told(bound, as_json))
         return
     with warnings_as_lines():
-        given = read_input(table)
-        if not as_json:
-            say(f"{data}: {given.data.describe()}")
+        given = read_input(table, quiet=as_json)
         found = rows_for_error(run_fit(given, "full", None, seed), error)
-    if as_json:
-        print_json(asdict(found))
-    else:
-        typer.echo(textwrap.fill(str(found), WIDTH))
+    typer.echo(_told(found, as_json))
+
+
+def _told(found: Any, as_json: bool) -> str:
+    return as_json_text(asdict(found)) if as_json else textwrap.fill(str(found), WIDTH)

@@ -18,11 +18,11 @@ from halfseen.cli import options as o
 from halfseen.cli.running import (
     LOOK,
     WIDTH,
+    as_json_text,
     check_writable,
     command_line,
     guarded,
-    print_json,
-    say,
+    say_written,
     write_text,
 )
 from halfseen.errors import InputError
@@ -65,7 +65,7 @@ def reproduce(
         for row in chosen:
             typer.echo(f"{row.name:<36}{row.where}")
         return
-    check_writable(page, "--page")
+    check_writable(page=page)
     if page is not None:
         _prepare_figures(page)
     entries = []
@@ -74,14 +74,14 @@ def reproduce(
         if not as_json:
             _print_entry(entries[-1])
     if as_json:
-        print_json({"quick": quick, "rows": [_plain(entry) for entry in entries]})
+        typer.echo(as_json_text({"quick": quick, "rows": [_plain(entry) for entry in entries]}))
     else:
         seconds = sum(entry.seconds for entry in entries)
         count = "1 row" if len(entries) == 1 else f"{len(entries)} rows"
         typer.secho(f"{count} in {seconds:.0f} s: {verdicts(entries)}.", bold=True)
     if page is not None:
         _write_page(page, entries, command_line(context))
-        say(f"wrote {page}")
+        say_written(page)
     if not all(entry.holds for entry in entries):
         raise typer.Exit(LOOK)
 

@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 
 import typer
 
-from halfseen.data.csv_records import Records
+from halfseen.data.csv_files import Records
 from halfseen.data.interval_data import IntervalData
-from halfseen.data.names import printable
+from halfseen.data.table import printable
 from halfseen.errors import (
     ContradictionError,
     HalfseenError,
@@ -27,7 +27,7 @@ from halfseen.errors import (
     told_in_options,
 )
 from halfseen.files import write_text_whole
-from halfseen.missingness.rule_error import RuleError
+from halfseen.missingness.rule_parts import RuleError
 
 LOOK, UNUSABLE, CONTRADICTION, NOT_DETERMINED, INTERRUPTED = 1, 2, 3, 4, 130
 WIDTH = 79
@@ -96,11 +96,7 @@ def say(text: str) -> None:
     for line in map(printable, text.splitlines()):
         indent = " " * (len(line) - len(line.lstrip()) + 2 * line.startswith(" "))
         parts = textwrap.wrap(
-            line,
-            WIDTH,
-            subsequent_indent=indent,
-            break_long_words=False,
-            break_on_hyphens=False,
+            line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
         )
         for part in parts or [""]:
             typer.echo(part, err=True)
@@ -120,9 +116,9 @@ def rows_by_line(data: IntervalData, records: Records | None) -> Iterator[None]:
         raise
 
 
-def print_json(content: dict[str, Any]) -> None:
-    """Print plain data for machines."""
-    typer.echo(json.dumps(content, indent=2, allow_nan=False))
+def as_json_text(content: dict[str, Any]) -> str:
+    """Return plain data for machines."""
+    return json.dumps(content, indent=2, allow_nan=False)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -133,14 +129,19 @@ def write_text(path: Path, text: str) -> None:
         raise InputError(f"{path} cannot be written: {error.strerror or error}.") from None
 
 
-def check_writable(path: Path | None, what: str) -> None:
-    """Find out before the work whether there will be a place for its result."""
-    if path is None:
-        return
-    if path.is_dir():
-        raise InputError(f"{what} {path} is a folder; a file name is needed.")
-    if not path.parent.is_dir():
-        raise InputError(f"{what} {path}: there is no folder {path.parent}.")
+def check_writable(**paths: Path | None) -> None:
+    """Find out before the work whether there will be a place for its results, told by their options."""
+    for option, path in paths.items():
+        if path is not None and path.is_dir():
+            raise InputError(f"--{option} {path} is a folder; a file name is needed.")
+        if path is not None and not path.parent.is_dir():
+            raise InputError(f"--{option} {path}: there is no folder {path.parent}.")
+
+
+def say_written(*paths: Path | None) -> None:
+    """Say which files were written."""
+    for path in filter(None, paths):
+        say(f"wrote {path}")
 
 
 def command_line(context: typer.Context) -> str:

@@ -14,16 +14,18 @@ import numpy as np
 import typer
 
 from halfseen.cli import options as o
-from halfseen.cli.reading import PARQUET, split_names
+from halfseen.cli.inputs import split_names
 from halfseen.cli.running import check_writable, guarded, say, warnings_as_lines
-from halfseen.data.interval_data import IntervalData
-from halfseen.data.names import check_names
-from halfseen.data.parquet_writing import (
+from halfseen.data.csv_files import to_cells
+from halfseen.data.interval_data import IntervalData, count_cells, describe_cells
+from halfseen.data.parquet_blocks import SUFFIXES as PARQUET
+from halfseen.data.parquet_files import (
     check_empty,
-    check_parquet,
+    pyarrow_parquet,
     write_parquet,
     write_parquet_parts,
 )
+from halfseen.data.table import check_names
 from halfseen.data.transforms import (
     BoxCox,
     Transform,
@@ -31,7 +33,6 @@ from halfseen.data.transforms import (
     parse_transform,
     transform_rule,
 )
-from halfseen.data.writing import to_cells
 from halfseen.errors import InputError
 from halfseen.files import whole_file
 from halfseen.gaussian import Gaussian
@@ -123,7 +124,8 @@ def simulate(
             _write_parquet(output, names, values, part_rows)
             return
         tables = (
-            _cells(block, rule, names) if qualifiers else _blanks(block, names) for block in values
+            _cells(block, rule, names) if qualifiers else IntervalData(block, block, names)
+            for block in values
         )
         _write_csv(output, names, tables)
 
@@ -140,11 +142,11 @@ def _form(form: Format, output: Path | None, part_rows: int | None) -> Format:
     if form is Format.CSV:
         if part_rows is not None:
             raise InputError("--part-rows is for folders of Parquet files: add --format parquet.")
-        check_writable(output, "--output")
+        check_writable(output=output)
         return form
     if output is None:
         raise InputError("--format parquet needs a place to write to: --output data.parquet.")
-    check_parquet()
+    pyarrow_parquet("Writing")
     if _is_folder(output):
         check_empty(output)
         return form
@@ -153,7 +155,7 @@ def _form(form: Format, output: Path | None, part_rows: int | None) -> Format:
             f"--part-rows is for a folder of parts, but {output} is the name of a file. Name a folder, "
             "as in --output data --format parquet."
         )
-    check_writable(output, "--output")
+    check_writable(output=output)
     return form
 
 
@@ -164,12 +166,12 @@ def _is_folder(output: Path) -> bool:
 def _write_parquet(
     output: Path, names: tuple[str, ...], blocks: Iterator[Any], part_rows: int | None
 ) -> None:
-    told = _Counts()
+    cells: Counter[str] = Counter()
 
     def counted() -> Iterator[Any]:
         for block in blocks:
             hidden = int(np.isnan(block).sum())
-            told.add(block.shape, {"seen": block.size - hidden, "blank": hidden})
+            cells.update(seen=block.size - hidden, blank=hidden)
             yield block
 
     parts = ""
@@ -178,16 +180,16 @@ def _write_parquet(
         parts = f"{count} part{'s' * (count != 1)}; "
     else:
         write_parquet(output, names, counted())
-    say(f"wrote {output}: {parts}{told.describe()}")
+    _say_written(output, parts, len(names), cells)
 
 
 def _write_csv(output: Path | None, names: tuple[str, ...], tables: Iterator[IntervalData]) -> None:
-    told = _Counts()
+    cells: Counter[str] = Counter()
 
     def lines() -> Iterator[str]:
         yield _csv_lines([list(names)])
         for data in tables:
-            told.add(data.shape, _kinds(data))
+            cells.update(count_cells(data))
             yield _csv_lines(to_cells(data))
 
     if output is None:
@@ -200,7 +202,11 @@ def _write_csv(output: Path | None, names: tuple[str, ...], tables: Iterator[Int
                 file.write(text.encode("utf-8"))
     except OSError as error:
         raise InputError(f"{output} cannot be written: {error.strerror or error}.") from None
-    say(f"wrote {output}: {told.describe()}")
+    _say_written(output, "", len(names), cells)
+
+
+def _say_written(output: Path, parts: str, d: int, cells: Counter[str]) -> None:
+    say(f"wrote {output}: {parts}{describe_cells(cells.total() // d, d, cells)}")
 
 
 def _csv_lines(rows: Iterable[list[str]]) -> str:
@@ -209,41 +215,6 @@ def _csv_lines(rows: Iterable[list[str]]) -> str:
     buffer = io.StringIO()
     csv.writer(buffer, lineterminator="\n").writerows(rows)
     return buffer.getvalue()
-
-
-def _kinds(data: IntervalData) -> dict[str, int]:
-    """Count the cells of each kind."""
-    no_lower, no_upper = np.isneginf(data.lower), np.isposinf(data.upper)
-    return {
-        "seen": int(data.seen.sum()),
-        "below": int((no_lower & ~no_upper).sum()),
-        "above": int((~no_lower & no_upper).sum()),
-        "between": int((~data.seen & ~no_lower & ~no_upper).sum()),
-        "blank": int(data.blank.sum()),
-    }
-
-
-class _Counts:
-    """Rows, and cells of each kind, summed over blocks and told as ``IntervalData.describe`` does."""
-
-    def __init__(self) -> None:
-        self.rows = self.columns = 0
-        self.cells: Counter[str] = Counter()
-
-    def add(self, shape: tuple[int, int], kinds: dict[str, int]) -> None:
-        """Count a block."""
-        self.rows, self.columns = self.rows + shape[0], shape[1]
-        self.cells.update(kinds)
-
-    def describe(self) -> str:
-        """Return the counts in words."""
-        n, d = self.rows, self.columns
-        kinds = ", ".join(f"{count} {kind}" for kind, count in self.cells.items() if count)
-        return f"{n} row{'s' * (n != 1)}, {d} column{'s' * (d != 1)}; cells: {kinds or 'none'}"
-
-
-def _blanks(values: Any, names: tuple[str, ...]) -> IntervalData:
-    return IntervalData(values, values, names)
 
 
 def _cells(values: Any, rule: Missingness, names: tuple[str, ...]) -> IntervalData:

@@ -1,14 +1,13 @@
 """From tables to the few numbers that the solvers need."""
 
+from halfseen.data.csv_files import write_csv
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.limits import read_limits
 from halfseen.data.moments import PairMoments
 from halfseen.data.parquet_blocks import scan_parquet
-from halfseen.data.reading import from_frame, read_csv, read_parquet
+from halfseen.data.readers import UnreadableError, from_frame, read_csv, read_parquet
 from halfseen.data.row_blocks import RowBlocks
 from halfseen.data.table import read_table
-from halfseen.data.unreadable import UnreadableError
-from halfseen.data.writing import write_csv
 
 __all__ = [
     "IntervalData",

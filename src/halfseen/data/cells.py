@@ -23,7 +23,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from halfseen.data.cell_reasons import reason_for
 from halfseen.errors import InputError, argument
 
 # Words for a value that was looked for and not found, with no limit said. Lower case.
@@ -56,6 +55,39 @@ ALIKE = str.maketrans(
 INVISIBLE = "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
 DASHES = "-‐‑‒–—"
 THOUSANDS = (",", ".", " ", "'", "’", "_")
+NO_NUMBER = "is no number, no limit such as <0.05, no interval and no word that is known"
+A_DATE = "looks like a date"
+TRUE_FALSE = "is true or false, which is no number"
+
+# A number in any way of writing it, to tell what else is in the cell.
+ANY_NUMBER = r"[+-]?(?:[0-9]+(?:[.,'’ _][0-9]+)*[.,]?|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?"
+DATE = (
+    r"(?:[0-9]{4}([-/.])[0-9]{1,2}\1[0-9]{1,2}|[0-9]{1,2}([-/.])[0-9]{1,2}\2(?:[0-9]{4}|[0-9]{2}))"
+    r"(?:[ T].*)?|[0-9]{1,2}[/:][0-9]{1,4}(?::.*)?|"
+    r"[0-9]{1,2}[- ]?(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*[- ]?[0-9]*"
+)
+UNIT = re.compile(rf"(?:[<>]=? ?)?{ANY_NUMBER} ?([^\W\d_][^<>]*|[µ°$€£].*)", re.IGNORECASE)
+# What texts that are no cells look like, and what to say of them. The first that fits is said.
+REASONS = {
+    re.compile(pattern, re.IGNORECASE): reason
+    for pattern, reason in {
+        "true|false|yes|no": TRUE_FALSE,
+        "[<>+-]?=? ?(inf|infinity|∞)": "is infinite; a value without a bound is written >c or <c, a "
+        "missing one NA",
+        ">=? ?[a-z]*(lo[dq]|dl|rl|pql)": "is above a limit that is not said; write the limit, such "
+        "as >100",
+        "'.*": "starts with an apostrophe, as a text in a spreadsheet does; save the column as numbers",
+        DATE: A_DATE,
+        rf"(?:[<>]=? ?)?{ANY_NUMBER} ?[%‰]": "has a percent sign; write the number alone in the whole "
+        "column",
+        "[+-]?0[xob][0-9a-f]+": "is not written in decimal digits",
+        "[–—‒][0-9.,].*": "starts with a dash; write the minus sign as -",
+        r"(?=.*[0-9]).*\.\.\..*": "has three points; write an interval with spaces, such as 1 .. 5",
+        rf"={ANY_NUMBER}|=.*[(].*": "starts with =, as a formula in a spreadsheet does; save the values",
+        r"(?=.*[^\x00-\x7f])[\d.,<>=+-]+": "has digits other than 0 to 9",
+    }.items()
+}
+LONGEST = 40
 
 
 class Cell(NamedTuple):
@@ -168,6 +200,17 @@ class CellFormat:
         return value
 
 
+def shorten(text: str, longest: int = LONGEST) -> str:
+    """Quote a text for a message; a long one is cut."""
+    cut = text if len(text) <= longest else text[: longest - 1] + "…"
+    return repr(cut)
+
+
+def called(name: str) -> str:
+    """Write the name of a column for a message; an odd or a long one is quoted and cut."""
+    return name if name.isprintable() and 0 < len(name) <= LONGEST else shorten(name)
+
+
 def tidy(text: str) -> str:
     """Take odd spaces away, and write signs in one way."""
     return " ".join(text.translate(ALIKE).strip(INVISIBLE).split()).strip(INVISIBLE)
@@ -223,7 +266,7 @@ def _read(text: str, form: CellFormat) -> Cell:
         for name in ("dots", "to", "dash"):
             if match := patterns[name].fullmatch(text):
                 return _between(match, form, name)
-    raise NotACell(reason_for(text, form.decimal, form.thousands))
+    raise NotACell(_reason_for(text, form))
 
 
 def _one_sided(match: re.Match[str], form: CellFormat) -> Cell:
@@ -252,6 +295,50 @@ def _between(match: re.Match[str], form: CellFormat, name: str) -> Cell:
             f"is reversed: {first} is above {last}; an interval is written {last}..{first}"
         )
     return Cell(lower, upper)
+
+
+def _reason_for(text: str, form: CellFormat) -> str:
+    """Say why a tidy text is no cell, in words that follow it: "'5%' has a percent sign; ..."."""
+    for pattern, reason in REASONS.items():
+        if pattern.fullmatch(text):
+            return reason
+    if reason := _reason_for_separators(text, form.decimal, form.thousands):
+        return reason
+    if match := UNIT.fullmatch(text):
+        return (
+            f"has {shorten(match[1].strip(), 15)} after the number; write the number alone, and a "
+            "unit in the name of the column"
+        )
+    return NO_NUMBER
+
+
+def _reason_for_separators(text: str, decimal: str, thousands: str | None) -> str:
+    if not re.fullmatch(rf"(?:[<>]=? ?)?{ANY_NUMBER}(?:(?:\.\.| ?[-–] ?| to ){ANY_NUMBER})?", text):
+        return ""
+    if "_" in text and thousands != "_":
+        return "has an underscore; write the digits alone"
+    if thousands is not None and thousands in text:
+        return (
+            f"has {thousands!r} where no group of three digits ends, though "
+            f"{argument('thousands', thousands)}"
+        )
+    if decimal == "." and "," in text:
+        grouped = re.search(r"[1-9][0-9]{0,2}(,[0-9]{3})+(?![0-9])", text)
+        also = f", or {argument('thousands', ',')} if it groups digits" if grouped else ""
+        return f"has a comma; pass {argument('decimal', ',')} if that is the decimal sign{also}"
+    if decimal == "," and "." in text:
+        return (
+            f"has a point, though {argument('decimal', ',')}; pass {argument('decimal', '.')} if "
+            f"it is the decimal sign, or {argument('thousands', '.')} if it groups digits"
+        )
+    if text.count(decimal) > 1:
+        return f"has more than one {decimal!r}"
+    if re.search("[0-9][ '’][0-9]", text):
+        return (
+            f"holds more than one number; pass {argument('thousands')} if the mark between them "
+            "groups digits"
+        )
+    return ""
 
 
 def print_number(value: float, decimal: str = ".") -> str:

@@ -21,9 +21,10 @@ import difflib
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
-from halfseen.data.cell_reasons import called, shorten
+from halfseen.data.cells import called, shorten
 from halfseen.errors import AssumptionWarning, InputError, argument
 
 # What the booleans of a flag column mean, by the end of its name.
@@ -64,19 +65,6 @@ class Contents(NamedTuple):
     measured: Callable[[int], bool]
 
 
-class Companions(NamedTuple):
-    """Second columns.
-
-    ``flags`` has the position of the column that each flag column speaks of, ``pairs`` the ends of
-    each name, and ``lost`` the flag columns whose name does not say of which column they speak, with
-    those that it may be.
-    """
-
-    flags: dict[int, int]
-    pairs: dict[str, tuple[int, int]]
-    lost: dict[int, list[int]]
-
-
 def choose(
     names: Sequence[str],
     columns: Sequence[str] | str | None,
@@ -94,16 +82,17 @@ def choose(
     contents : tells what columns hold
     companions : whether second columns are looked for
     """
-    places = [j for j in range(len(names)) if j != index]
-    found = _companions(names, places, contents) if companions else Companions({}, {}, {})
-    if columns is None:
-        _check_names(names, places)
-        if companions:
-            _refuse_bare(names, places, found, contents)
-        return _all_of(names, places, found, contents)
-    wanted = _some_of(names, places, columns, found, contents)
+    layout = _Layout(names, [j for j in range(len(names)) if j != index], contents)
     if companions:
-        _warn_of_unread_flags(names, places, wanted, found)
+        layout.find_companions()
+    if columns is None:
+        layout.check_names()
+        if companions:
+            layout.refuse_bare()
+        return layout.all_columns()
+    wanted = layout.some_columns(columns)
+    if companions:
+        layout.warn_of_unread_flags(wanted)
     return wanted
 
 
@@ -141,144 +130,242 @@ def find_column(names: Sequence[str], name: str, where: str, others: Iterable[st
     raise InputError(f"{where}: there is no column {shorten(str(name))}; {hint}")
 
 
-def _companions(names: Sequence[str], places: Sequence[int], contents: Contents) -> Companions:
-    """Find the columns that are named as companions of others."""
-    flags: dict[int, int] = {}
-    lost: dict[int, list[int]] = {}
-    ends: dict[str, dict[str, int]] = {}
-    # Looked up by name, so that the work grows with the number of columns and not with its square.
-    exact: dict[str, list[int]] = {}
-    folded: dict[str, list[int]] = {}
-    for j in places:
-        exact.setdefault(names[j], []).append(j)
-        folded.setdefault(names[j].casefold(), []).append(j)
-    for j in places:
-        if names[j].casefold() in ("lower", "upper"):
-            ends.setdefault(UNNAMED, {})[names[j].casefold()] = j
-        stem, suffix = split_name(names[j])
-        if suffix in SUFFIXES:
-            base = _same_name(names, exact.get(stem) or folded.get(stem.casefold(), []), j)
-            if base is not None:
-                flags[j] = base
-            elif contents.flag(j):
+class _Layout:
+    """Which columns of a table hold values, and which speak of others. Columns are told by position.
+
+    ``places`` are the columns without that of row labels. ``flags`` has the column that each flag column
+    speaks of, ``pairs`` the ends of each name, and ``lost`` the flag columns whose name does not say of
+    which column they speak, with those that it may be.
+    """
+
+    def __init__(self, names: Sequence[str], places: list[int], contents: Contents) -> None:
+        self.names, self.places, self.contents = names, places, contents
+        self.flags: dict[int, int] = {}
+        self.pairs: dict[str, tuple[int, int]] = {}
+        self.lost: dict[int, list[int]] = {}
+
+    def find_companions(self) -> None:
+        """Find the columns that are named as companions of others."""
+        names = self.names
+        ends: dict[str, dict[str, int]] = {}
+        # Looked up by name, so that the work grows with the number of columns and not with its square.
+        exact: dict[str, list[int]] = {}
+        folded: dict[str, list[int]] = {}
+        for j in self.places:
+            exact.setdefault(names[j], []).append(j)
+            folded.setdefault(names[j].casefold(), []).append(j)
+        for j in self.places:
+            if names[j].casefold() in ("lower", "upper"):
+                ends.setdefault(UNNAMED, {})[names[j].casefold()] = j
+            stem, suffix = split_name(names[j])
+            if suffix in SUFFIXES:
                 start = stem.casefold()
-                few = len(lost) < MOST_LOST
-                lost[j] = [k for k in places if few and names[k].casefold().startswith(start)]
-        elif flag_kind(names[j]) and contents.flag(j):
-            lost[j] = []
-        elif suffix:
-            ends.setdefault(stem.casefold(), {})[suffix] = j
-    pairs = {
-        split_name(names[of[low]])[0] or UNNAMED: (of[low], of[high])
-        for of in ends.values()
-        for low, high in ENDS.items()
-        if low in of and high in of
-    }
-    found = Companions(flags, pairs, lost)
-    _match_bare(names, places, found, contents)
-    return found
+                base = self._same_name(exact.get(stem) or folded.get(start, []), j)
+                if base is not None:
+                    self.flags[j] = base
+                elif self.contents.flag(j):
+                    few = self.places if len(self.lost) < MOST_LOST else []
+                    self.lost[j] = [k for k in few if names[k].casefold().startswith(start)]
+            elif flag_kind(names[j]) and self.contents.flag(j):
+                self.lost[j] = []
+            elif suffix:
+                ends.setdefault(stem.casefold(), {})[suffix] = j
+        self.pairs = {
+            split_name(names[of[low]])[0] or UNNAMED: (of[low], of[high])
+            for of in ends.values()
+            for low, high in ENDS.items()
+            if low in of and high in of
+        }
+        self._match_bare()
 
+    def _same_name(self, alike: Sequence[int], flag: int) -> int | None:
+        """Return the column that a flag column speaks of, where one alone has its name."""
+        if len(alike) > 1:
+            told = " or ".join(shorten(self.names[j]) for j in alike[:MOST_TOLD])
+            raise InputError(
+                f"column {self._called(flag)} may hold the flags of {told}; rename it, or pass "
+                f"{argument('companions', False)} to read each column by itself."
+            )
+        return alike[0] if alike else None
 
-def _match_bare(
-    names: Sequence[str], places: Sequence[int], found: Companions, contents: Contents
-) -> None:
-    """Match columns of flags that are named by a suffix alone with the only column of values."""
-    taken = {*found.flags, *found.lost, *(end for pair in found.pairs.values() for end in pair)}
-    bare = {j for j in found.lost if not split_name(names[j])[1]}
-    values = [k for k in places if k not in taken and contents.measured(k)] if bare else []
-    for j, others in found.lost.items():
-        found.lost[j] = values if j in bare else [k for k in others if k not in taken]
-    if len(values) == 1 and not found.pairs:
-        for j in bare:
-            del found.lost[j]
-            found.flags[j] = values[0]
+    def _match_bare(self) -> None:
+        """Match columns of flags that are named by a suffix alone with the only column of values."""
+        taken = {*self.flags, *self.lost, *(end for pair in self.pairs.values() for end in pair)}
+        bare = {j for j in self.lost if not split_name(self.names[j])[1]}
+        rest = [k for k in self.places if k not in taken] if bare else []
+        values = [k for k in rest if self.contents.measured(k)]
+        for j, others in self.lost.items():
+            self.lost[j] = values if j in bare else [k for k in others if k not in taken]
+        if len(values) == 1 and not self.pairs:
+            for j in bare:
+                del self.lost[j]
+                self.flags[j] = values[0]
 
+    def check_names(self) -> None:
+        """Raise an ``InputError`` for a column without a name, or with that of another."""
+        for j in self.places:
+            if not self.names[j].strip():
+                raise InputError(
+                    f"column {j + 1} has no name. Name it, leave it out with {argument('columns')}, or "
+                    f"make it the row labels with {argument('index', self.names[j])}."
+                )
+        for name, count in Counter(self.names[j] for j in self.places).items():
+            if count > 1:
+                raise InputError(
+                    f"{count} columns are named {shorten(name)}; rename them, or leave them out with "
+                    f"{argument('columns')}."
+                )
 
-def _same_name(names: Sequence[str], alike: Sequence[int], flag: int) -> int | None:
-    """Return the column that a flag column speaks of, where one alone has its name."""
-    if len(alike) > 1:
-        told = " or ".join(shorten(names[j]) for j in alike[:MOST_TOLD])
-        raise InputError(
-            f"column {called(names[flag])} may hold the flags of {told}; rename it, or pass "
-            f"{argument('companions', False)} to read each column by itself."
+    def refuse_bare(self) -> None:
+        """Refuse a column named like flags alone that holds numbers: nobody can say which it is."""
+        for j in self.places:
+            bare = self.names[j].strip().casefold() in BARE and j not in self.flags
+            if bare and (example := self.contents.number(j)):
+                raise InputError(
+                    f"column {self._called(j)} is named like flags, but holds numbers such as "
+                    f"{example}. Leave it out with {argument('columns')}, or pass "
+                    f"{argument('companions', False)} to read it as a measurement."
+                )
+
+    def all_columns(self) -> list[Wanted]:
+        """Read every column, with its companions."""
+        self._refuse_doubts()
+        for flag, others in self.lost.items():
+            index = f", make a column of row labels the index with {argument('index')}"
+            raise InputError(f"{self._lost(flag)}{index * (len(others) > 1)}, {_remedy()}.")
+        first = {low: name for name, (low, _) in self.pairs.items()}
+        taken = {*self.flags, *(high for _, high in self.pairs.values())}
+        return [
+            self._pair(first[j]) if j in first else self._values(j)
+            for j in self.places
+            if j in first or j not in taken
+        ]
+
+    def _pair(self, name: str) -> Wanted:
+        low, high = self.pairs[name]
+        return Wanted(name, None, lower=low, upper=high)
+
+    def _values(self, column: int) -> Wanted:
+        return Wanted(self.names[column], column, tuple(self._flags_of.get(column, ())))
+
+    @cached_property
+    def _flags_of(self) -> dict[int, list[int]]:
+        """The flag columns of each column that has any, once all are known."""
+        out: dict[int, list[int]] = {}
+        for flag, base in self.flags.items():
+            out.setdefault(base, []).append(flag)
+        return out
+
+    def _refuse_doubts(self) -> None:
+        """Ask where names alone do not tell what a column is."""
+        for flag, base in self.flags.items():
+            if base in self.flags:
+                raise InputError(
+                    f"columns {self._called(base)} and {self._called(flag)} both have names of flags: "
+                    f"{_remedy()}."
+                )
+            if example := self.contents.number(flag):
+                raise InputError(
+                    f"column {self._called(flag)} is named like the flags of {self._called(base)}, but "
+                    f"holds numbers such as {example}: rename it, {_remedy()}."
+                )
+        known = {called(other).casefold() for other in self.names}
+        for name, (low, high) in self.pairs.items():
+            if name.casefold() in known:
+                raise InputError(
+                    f"column {called(name)} stands beside {self._called(low)} and "
+                    f"{self._called(high)}, which could be its ends or columns of their own: "
+                    f"{_remedy()}."
+                )
+
+    def _lost(self, flag: int) -> str:
+        """Say that it is not known of which column a column holds the flags, and how to name it."""
+        stem, suffix = split_name(self.names[flag])
+        ending = suffix or self.names[flag].strip()
+        others = [called(f"{self.names[k]}_{ending}") for k in self.lost[flag][:2]]
+        why = (
+            f"there is no column {called(stem)}"
+            if stem
+            else "its name does not say of which column"
         )
-    return alike[0] if alike else None
-
-
-def _check_names(names: Sequence[str], places: Sequence[int]) -> None:
-    for j in places:
-        if not names[j].strip():
-            raise InputError(
-                f"column {j + 1} has no name. Name it, leave it out with {argument('columns')}, or "
-                f"make it the row labels with {argument('index', names[j])}."
-            )
-    for name, count in Counter(names[j] for j in places).items():
-        if count > 1:
-            raise InputError(
-                f"{count} columns are named {shorten(name)}; rename them, or leave them out with "
-                f"{argument('columns')}."
-            )
-
-
-def _refuse_bare(
-    names: Sequence[str], places: Sequence[int], found: Companions, contents: Contents
-) -> None:
-    """Refuse a column that is named like flags alone and holds numbers: nobody can say which it is."""
-    for j in places:
-        if names[j].strip().casefold() in BARE and j not in found.flags and contents.number(j):
-            raise InputError(
-                f"column {called(names[j])} is named like flags, but holds numbers such as "
-                f"{contents.number(j)}. Leave it out with {argument('columns')}, or pass "
-                f"{argument('companions', False)} to read it as a measurement."
-            )
-
-
-def _all_of(
-    names: Sequence[str],
-    places: Sequence[int],
-    found: Companions,
-    contents: Contents,
-) -> list[Wanted]:
-    """Read every column, with its companions."""
-    _refuse_doubts([called(name) for name in names], found, contents)
-    for flag, others in found.lost.items():
-        labels = (
-            f", make a column of row labels the index with {argument('index')}"
-            if len(others) > 1
-            else ""
+        return (
+            f"column {self._called(flag)} holds flags such as {shorten(self.contents.flag(flag))}, but "
+            f"{why}: name it {' or '.join(others) or f'X_{ending} for a column X'}"
         )
-        raise InputError(f"{_lost(names, flag, found, contents)}{labels}, {_remedy()}.")
-    flags = _flags_by_column(found)
-    first = {low: (name, low, high) for name, (low, high) in found.pairs.items()}
-    second = {high for _, high in found.pairs.values()}
-    wanted = []
-    for j in places:
-        if j in first:
-            name, low, high = first[j]
-            wanted.append(Wanted(name, None, lower=low, upper=high))
-        elif j not in second and j not in found.flags:
-            wanted.append(Wanted(names[j], j, flags.get(j, ())))
-    return wanted
 
+    def _called(self, column: int) -> str:
+        return called(self.names[column])
 
-def _refuse_doubts(names: Sequence[str], found: Companions, contents: Contents) -> None:
-    """Ask where names alone do not tell what a column is."""
-    for flag, base in found.flags.items():
-        if base in found.flags:
+    def some_columns(self, columns: Sequence[str] | str) -> list[Wanted]:
+        """Read the columns that were asked for, with their companions."""
+        alone = isinstance(columns, str) or not isinstance(columns, Iterable)
+        asked = [str(name) for name in ([columns] if alone else columns)]
+        if not asked:
+            raise InputError(f"{argument('columns')} names no column; leave it away to read all.")
+        if twice := [name for name, count in Counter(asked).items() if count > 1]:
+            raise InputError(f"{argument('columns')} names {twice[0]!r} more than once.")
+        self.flags = {f: base for f, base in self.flags.items() if not self.contents.number(f)}
+        wanted = []
+        for name in asked:
+            if name in self.pairs and name not in self.names:
+                wanted.append(self._pair(name))
+                continue
+            j = find_column(self.names, name, argument("columns"), self.pairs)
+            if j not in self.places:
+                raise InputError(
+                    f"column {called(name)} is in {argument('columns')} and in {argument('index')}; it "
+                    "can be one of them."
+                )
+            self._refuse_flags(j, asked)
+            wanted.append(self._values(j))
+        read = {one.value for one in wanted}
+        for flag, others in self.lost.items():
+            if read.intersection(others):
+                warnings.warn(
+                    f"{self._lost(flag)}. It is not read; {argument('companions', False)} says that "
+                    "this is meant.",
+                    AssumptionWarning,
+                    stacklevel=5,  # whoever called read_csv
+                )
+        return wanted
+
+    def warn_of_unread_flags(self, wanted: Sequence[Wanted]) -> None:
+        """Warn of columns that look like flags of what is read, but are not read as such."""
+        used = {j for one in wanted for j in (one.value, one.lower, one.upper, *one.flags)}
+        bases = {one.name.casefold() for one in wanted}
+        told = {flag for flag, others in self.lost.items() if used.intersection(others)}
+        for j in (j for j in self.places if j not in used and j not in told):
+            name = self.names[j]
+            base = split_name(name)[0].casefold()
+            mine = base in bases if base else name.strip().casefold() in BARE
+            if flag_kind(name) and mine:
+                warnings.warn(
+                    f"column {called(name)} looks like flags of what is read, but is not read: it "
+                    f"is not clear what it says. {argument('companions', False)} says that this is "
+                    "meant.",
+                    AssumptionWarning,
+                    stacklevel=5,  # whoever called read_csv
+                )
+
+    def _refuse_flags(self, column: int, asked: Sequence[str]) -> None:
+        """Raise an ``InputError`` for a column that was asked for, and holds flags."""
+        as_column = f"or pass {argument('companions', False)} to read it as a column."
+        if column in self.lost:
             raise InputError(
-                f"columns {names[base]} and {names[flag]} both have names of flags: {_remedy()}."
+                f"{self._lost(column)}, leave it out of {argument('columns')}, {as_column}"
             )
-        if example := contents.number(flag):
+        if column not in self.flags:
+            return
+        name, base = self._called(column), self.names[self.flags[column]]
+        if base in asked:
             raise InputError(
-                f"column {names[flag]} is named like the flags of {names[base]}, but holds numbers "
-                f"such as {example}: rename it, {_remedy()}."
+                f"column {name} holds the flags of {called(base)}, and is read with it: leave it out "
+                f"of {argument('columns')}, {as_column}"
             )
-    known = {other.casefold() for other in names}
-    for name, (low, high) in found.pairs.items():
-        if name.casefold() in known:
+        if self.contents.flag(column):
             raise InputError(
-                f"column {called(name)} stands beside {names[low]} and {names[high]}, which could "
-                f"be its ends or columns of their own: {_remedy()}."
+                f"column {name} looks like the flags of {called(base)}, and is read with it: write "
+                f"{called(base)} in {argument('columns')} instead, {as_column}"
             )
 
 
@@ -288,117 +375,3 @@ def _remedy() -> str:
         f"choose the columns to read with {argument('columns')}, or pass "
         f"{argument('companions', False)} to read all as they are"
     )
-
-
-def _lost(names: Sequence[str], flag: int, found: Companions, contents: Contents) -> str:
-    """Say that nobody knows which column the flags of a column are of, and how to tell it."""
-    stem, suffix = split_name(names[flag])
-    others = found.lost[flag]
-    told = f"column {called(names[flag])} holds flags such as {shorten(contents.flag(flag))}, but "
-    if stem:
-        told += f"there is no column {called(stem)}"
-    else:
-        told += "its name does not say of which column"
-    if not others:
-        return f"{told}: name it X_{suffix or names[flag].strip()} for a column X"
-    better = [f"{names[k]}_{suffix or names[flag].strip()}" for k in others[:2]]
-    return f"{told}: name it {' or '.join(map(called, better))}"
-
-
-def _some_of(
-    names: Sequence[str],
-    places: Sequence[int],
-    columns: Sequence[str] | str,
-    found: Companions,
-    contents: Contents,
-) -> list[Wanted]:
-    """Read the columns that were asked for, with their companions."""
-    alone = isinstance(columns, str) or not isinstance(columns, Iterable)
-    asked = [str(name) for name in ([columns] if alone else columns)]
-    if not asked:
-        raise InputError(f"{argument('columns')} names no column; leave it away to read all.")
-    if twice := [name for name, count in Counter(asked).items() if count > 1]:
-        raise InputError(f"{argument('columns')} names {twice[0]!r} more than once.")
-    numeric = {flag for flag in found.flags if contents.number(flag)}
-    flags = {f: b for f, b in found.flags.items() if f not in numeric}
-    found = found._replace(flags=flags)
-    flags_by_column = _flags_by_column(found)
-    wanted = []
-    for name in asked:
-        if name in found.pairs and name not in names:
-            low, high = found.pairs[name]
-            wanted.append(Wanted(name, None, lower=low, upper=high))
-            continue
-        j = find_column(names, name, argument("columns"), found.pairs)
-        if j not in places:
-            raise InputError(
-                f"column {called(name)} is in {argument('columns')} and in {argument('index')}; it "
-                "can be one of them."
-            )
-        _refuse_flags(names, j, asked, found, contents)
-        wanted.append(Wanted(name, j, flags_by_column.get(j, ())))
-    read = {one.value for one in wanted}
-    for flag, others in found.lost.items():
-        if read.intersection(others):
-            warnings.warn(
-                f"{_lost(names, flag, found, contents)}. It is not read; "
-                f"{argument('companions', False)} says that this is meant.",
-                AssumptionWarning,
-                stacklevel=5,  # whoever called read_csv
-            )
-    return wanted
-
-
-def _warn_of_unread_flags(
-    names: Sequence[str], places: Sequence[int], wanted: Sequence[Wanted], found: Companions
-) -> None:
-    """Warn of columns that look like flags of what is read, but are not read as such."""
-    used = {j for one in wanted for j in (one.value, one.lower, one.upper, *one.flags)}
-    bases = {one.name.casefold() for one in wanted}
-    told = {flag for flag, others in found.lost.items() if used.intersection(others)}
-    for j in places:
-        base = split_name(names[j])[0].casefold()
-        mine = base in bases if base else names[j].strip().casefold() in BARE
-        if flag_kind(names[j]) and mine and j not in used and j not in told:
-            warnings.warn(
-                f"column {called(names[j])} looks like flags of what is read, but is not read: it "
-                f"is not clear what it says. {argument('companions', False)} says that this is "
-                "meant.",
-                AssumptionWarning,
-                stacklevel=5,  # whoever called read_csv
-            )
-
-
-def _refuse_flags(
-    names: Sequence[str], column: int, asked: Sequence[str], found: Companions, contents: Contents
-) -> None:
-    """Raise an ``InputError`` for a column that was asked for, and holds flags."""
-    name = called(names[column])
-    if column in found.lost:
-        raise InputError(
-            f"{_lost(names, column, found, contents)}, leave it out of {argument('columns')}, or "
-            f"pass {argument('companions', False)} to read it as a column."
-        )
-    if column not in found.flags:
-        return
-    base = names[found.flags[column]]
-    if base in asked:
-        raise InputError(
-            f"column {name} holds the flags of {called(base)}, and is read with it: leave it out "
-            f"of {argument('columns')}, or pass {argument('companions', False)} to read it as a "
-            "column."
-        )
-    if contents.flag(column):
-        raise InputError(
-            f"column {name} looks like the flags of {called(base)}, and is read with it: write "
-            f"{called(base)} in {argument('columns')} instead, or pass "
-            f"{argument('companions', False)} to read it as a column."
-        )
-
-
-def _flags_by_column(found: Companions) -> dict[int, tuple[int, ...]]:
-    """Return the flag columns of each column that has any."""
-    out: dict[int, tuple[int, ...]] = {}
-    for flag, base in found.flags.items():
-        out[base] = (*out.get(base, ()), flag)
-    return out

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -12,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from halfseen.data.table import OtherTable, check_finite, read_table
 from halfseen.errors import InputError
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness
-from halfseen.missingness.holes import SEEN, Holes, Scan, gather
+from halfseen.missingness.holes import SEEN, Holes, Scan, gather, read_cells
 from halfseen.missingness.regions import Box
 from halfseen.missingness.resolve import one_interval_each
 from halfseen.missingness.sets import Interval
@@ -113,13 +115,9 @@ class IntervalData(OtherTable):
         unexplained = _read_not_detected(not_detected, a, b, known)
         for array in (a, b, unexplained):
             array.flags.writeable = False
-        object.__setattr__(self, "lower", a)
-        object.__setattr__(self, "upper", b)
-        object.__setattr__(self, "names", known)
-        object.__setattr__(self, "labels", _read_labels(labels, len(a)))
-        object.__setattr__(self, "not_detected", unexplained)
-        object.__setattr__(self, "frame", frame)
-        object.__setattr__(self, "index", index)
+        fields = (a, b, known, _read_labels(labels, len(a)), unexplained, frame, index)
+        for field, value in zip(dataclasses.fields(self), fields, strict=True):
+            object.__setattr__(self, field.name, value)
 
     @classmethod
     def from_table(
@@ -165,7 +163,7 @@ class IntervalData(OtherTable):
         lower, upper = values.copy(), values.copy()
         hidden = np.isnan(values)
         holes = rule.holes(values, scan_of(values))
-        ends = _one_piece(holes, hidden, _sides(side, hidden, names), names)
+        ends = _one_interval(holes, hidden, _sides(side, hidden, names), names)
         lower[hidden], upper[hidden] = ends
         return cls(lower, upper, names)
 
@@ -293,6 +291,9 @@ class IntervalData(OtherTable):
         unexplained = self.not_detected if not_detected is None else not_detected
         return replace(self, lower=lower, upper=upper, not_detected=unexplained)
 
+    def _with_names(self, names: Sequence[str]) -> IntervalData:
+        return replace(self, names=tuple(names))
+
     def holes(self, scan: Scan | None = None) -> Holes:
         """Return the intervals of the hidden cells as arrays; ``scan`` is not needed for intervals."""
         hidden = ~self.seen
@@ -306,23 +307,30 @@ class IntervalData(OtherTable):
 
     def describe(self) -> str:
         """Return rows, columns, and how many cells there are of each kind, in words."""
-        hidden = ~self.seen
-        no_lower, no_upper = np.isneginf(self.lower), np.isposinf(self.upper)
-        counts = {
-            "seen": self.seen,
-            "below": no_lower & ~no_upper,
-            "above": ~no_lower & no_upper,
-            "between": hidden & ~no_lower & ~no_upper,
-            "not detected": self.not_detected,
-            "blank": self.blank,
-        }
-        cells = ", ".join(f"{mask.sum()} {word}" for word, mask in counts.items() if mask.any())
-        n, d = self.shape
-        size = f"{n} row{'s' * (n != 1)}, {d} column{'s' * (d != 1)}"
-        return f"{size}; cells: {cells or 'none'}"
+        return describe_cells(*self.shape, count_cells(self))
 
     def __repr__(self) -> str:
         return f"IntervalData({self.describe()})"
+
+
+def count_cells(data: IntervalData) -> Counter[str]:
+    """Count the cells of each kind."""
+    no_lower, no_upper = np.isneginf(data.lower), np.isposinf(data.upper)
+    kinds = {
+        "seen": data.seen,
+        "below": no_lower & ~no_upper,
+        "above": ~no_lower & no_upper,
+        "between": ~(data.seen | no_lower | no_upper),
+        "not detected": data.not_detected,
+        "blank": data.blank,
+    }
+    return Counter({kind: int(mask.sum()) for kind, mask in kinds.items()})
+
+
+def describe_cells(n: int, d: int, cells: Counter[str]) -> str:
+    """Say how large a table is, and how many cells there are of each kind."""
+    kinds = ", ".join(f"{count} {kind}" for kind, count in cells.items() if count)
+    return f"{n} row{'s' * (n != 1)}, {d} column{'s' * (d != 1)}; cells: {kinds or 'none'}"
 
 
 def _has_names(table: Any) -> bool:
@@ -343,10 +351,7 @@ def _read_not_detected(
 ) -> Mask:
     if given is None:
         return np.zeros(lower.shape, dtype=bool)
-    try:
-        mask = np.array(given)
-    except ValueError:
-        raise InputError("not_detected must have as many cells in each row as the data.") from None
+    mask = np.array(read_cells("not_detected", given))
     if mask.dtype != bool or mask.shape != lower.shape:
         raise InputError(
             f"not_detected must be a boolean array of shape {lower.shape}, as the data have; got "
@@ -405,10 +410,7 @@ def _sides(given: ArrayLike | None, hidden: Mask, names: Sequence[str]) -> NDArr
     """Read the side of each hidden cell: -1 below, 1 above, 0 where it is not said."""
     if given is None:
         return np.zeros(hidden.sum(), dtype=np.int8)
-    try:
-        table = np.asarray(given).astype(object)
-    except ValueError:
-        raise InputError("side must have as many cells in each row as the data.") from None
+    table = read_cells("side", given).astype(object)
     if table.shape != hidden.shape:
         raise InputError(
             f"side must have the shape of the data, {hidden.shape}; got {table.shape}."
@@ -425,7 +427,7 @@ def _sides(given: ArrayLike | None, hidden: Mask, names: Sequence[str]) -> NDArr
     return np.array([SIDES[word.strip()] for word in words], dtype=np.int8)[place]
 
 
-def _one_piece(
+def _one_interval(
     holes: Holes, hidden: Mask, side: NDArray[np.int8], names: Sequence[str]
 ) -> tuple[Floats, Floats]:
     """Find the interval of each hidden cell, on the side that is said."""
@@ -448,13 +450,13 @@ def _one_piece(
         "the value is hidden, and may lie on either side of what the rule shows. State with side= "
         "on which: '<' for below, '>' for above.",
     )
-    for sign, piece, end, other, word in (
+    for sign, interval, end, other, word in (
         (-1, first, sets.lower, sets.upper, "below"),
         (1, last, sets.upper, sets.lower, "above"),
     ):
         said = side == sign
         # A side must be open to the far end, and have a limit at the near one.
-        open_there = np.isinf(end[piece]) & np.isfinite(other[piece])
+        open_there = np.isinf(end[interval]) & np.isfinite(other[interval])
         complain(
             said & ~open_there,
             f"side says that the value lies {word} its limit, but the rule hides nothing there. "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import warnings
@@ -13,17 +12,19 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.data.cell_reasons import shorten
-from halfseen.data.cells import CellFormat, read_cell
-from halfseen.data.csv_records import read_records, read_text
+from halfseen.data.cells import CellFormat, read_cell, shorten
+from halfseen.data.csv_files import cut_records, read_text
 from halfseen.data.interval_data import IntervalData
-from halfseen.data.reading import read_csv
+from halfseen.data.raw_columns import FileColumns
+from halfseen.data.readers import read_columns
 from halfseen.errors import AssumptionWarning, InputError, argument
-from halfseen.missingness.columns import listed
+from halfseen.missingness.base import listed
 from halfseen.missingness.detection_limits import DetectionLimits
 
 # How the file of limits by column names its columns.
 COLUMN, LOWER, UPPER = "column", "lower", "upper"
+# Options that say how cells are written.
+FORM = ("decimal", "thousands", "not_detected", "missing")
 
 
 def read_limits(
@@ -67,12 +68,12 @@ def read_limits(
     array([[ 0.1, -inf],
            [ 0.2, -inf]])
     """
-    encoding = options.get("encoding", "utf-8")
-    form = CellFormat(options.get("decimal", "."), options.get("thousands"))
+    encoding, separator = options.pop("encoding", "utf-8"), options.pop("separator", None)
+    form = CellFormat(**{name: options.pop(name) for name in FORM if name in options})
     source, text = read_text(path, encoding)
     _check_first_line(source, text, data, form)
-    # Read twice, so that an open file is not read to its end by the first reader.
-    names = read_records(_file(source, text), options.get("separator"), encoding, form).names
+    records = cut_records(source, text, separator, form)
+    names = records.names
     by_column = COLUMN in names and COLUMN not in data.names
     if by_column and index == COLUMN:
         # The labels of the rows are in a column of that name, unless all is as limits by column are.
@@ -86,7 +87,7 @@ def read_limits(
             stacklevel=2,
         )
         labels = None
-    table = read_csv(_file(source, text), index=labels, companions=False, **options)
+    table = read_columns(FileColumns(records), form, index=labels, companions=False, **options)
     _numbers_only(table)
     if by_column:
         return _by_column(table, data)
@@ -94,12 +95,6 @@ def read_limits(
         _check_length(table, data)
         return _by_cell(table, data)
     return _by_cell(table.take(_order(source, labels, table.labels, data.labels)), data)
-
-
-def _file(source: str, text: str) -> IO[str]:
-    file = io.StringIO(text, newline="")
-    file.name = source
-    return file
 
 
 def _check_first_line(source: str, text: str, data: IntervalData, form: CellFormat) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.data.row_blocks import release_pages, row_slices
-from halfseen.data.table import LARGEST_VALUE, check_finite, read_table
+from halfseen.data.table import LARGEST_VALUE, check_finite, read_names, read_table
 from halfseen.errors import InputError
 from halfseen.kernels.blocks import prepare_block, prepare_columns
 from halfseen.parallel import Tree, map_in_order, single_blas_thread
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 
 # Rows of a column that are looked through at a time.
 LOOK_ROWS = 2**20
-# Rows, spread over a piece of the table, from which the provisional location and scale are taken.
+# Rows, spread over a chunk of the table, from which the provisional location and scale are taken.
 PILOT_ROWS = 1024
 # A column with fewer values among them is looked through from its first row.
 FEW_PILOT_VALUES = 16
@@ -85,10 +85,7 @@ class PairMoments:
 
     @classmethod
     def from_array(
-        cls,
-        X: Any,
-        names: Sequence[str] | None = None,
-        n_jobs: int | None = None,
+        cls, X: Any, names: Sequence[str] | None = None, n_jobs: int | None = None
     ) -> PairMoments:
         """Read a table once, in row blocks.
 
@@ -117,31 +114,31 @@ class PairMoments:
         """
         table = read_table(X, names, fewest_rows=1)
         X, names = table.values, table.names
-        pieces = row_slices(*X.shape)
+        chunks = row_slices(*X.shape)
         # All in the units of the first, so that they are merged by adding.
-        first = cls.of_piece(X[pieces[0]], names)
+        first = cls.of_chunk(X[chunks[0]], names)
 
         def work(rows: slice) -> PairMoments:
-            return cls.of_piece(X[rows], names, first)
+            return cls.of_chunk(X[rows], names, first)
 
         tree = Tree(PairMoments.merge)
         tree.add(first)
         with single_blas_thread():
-            for part in map_in_order(work, pieces[1:], n_jobs):
+            for part in map_in_order(work, chunks[1:], n_jobs):
                 tree.add(part)
         moments: PairMoments = tree.root()
         moments.check_range(X)
         return moments
 
     @classmethod
-    def of_piece(
+    def of_chunk(
         cls,
         X: NDArray[np.floating],
         names: tuple[str, ...],
         like: PairMoments | None = None,
         by_column: bool = False,
     ) -> PairMoments:
-        """Read a piece of a table, in the units of another where that one saw enough of a column.
+        """Read a chunk of a table, in the units of another where that one saw enough of a column.
 
         Pieces in the same units are merged by adding. Values out of range are left to ``check_range``.
         With ``by_column`` each column lies in one stretch of memory, and need not be turned; the last
@@ -224,6 +221,9 @@ class PairMoments:
         # Σ u'_i u'_j; `first` of the pair seen from j is its transpose
         cross = ri * r * self.cross + ri * c * self.first + ci * first.T
         return replace(self, first=first, second=second, cross=cross, shift=shift, scale=scale)
+
+    def _with_names(self, names: Sequence[str]) -> PairMoments:
+        return replace(self, names=read_names(names, self.width))
 
     def means(self) -> Floats:
         """Mean of the seen values of each column.

@@ -1,4 +1,4 @@
-"""Parquet files, however many and large, as a table in pieces."""
+"""Parquet files, however many and large, as a table in chunks."""
 
 from __future__ import annotations
 
@@ -14,25 +14,26 @@ from typing import Any
 
 from halfseen.checks import is_iterable
 from halfseen.data.conventions import find_column
-from halfseen.data.names import check_names
-from halfseen.data.parquet_pieces import (
+from halfseen.data.parquet_files import (
     OPEN,
     FileStamp,
-    ParquetPiece,
+    ParquetChunk,
+    look_at,
     pyarrow_parquet,
     pyarrow_sentences,
-    reason_of,
+    saved_index,
     shown,
 )
-from halfseen.data.row_blocks import RowBlocks, piece_rows
+from halfseen.data.row_blocks import RowBlocks, chunk_rows
+from halfseen.data.table import check_names
 from halfseen.errors import InputError, argument
-from halfseen.missingness.columns import listed
+from halfseen.missingness.base import listed
 
 SUFFIXES = (".parquet", ".pq")
 # Spark, Hive and pyarrow keep what is no data in files and folders whose names begin with these.
 NO_DATA = (".", "_")
 # Pieces of a file: 8 TiB of values. A damaged footer that tells of more would fill the memory with them.
-MOST_PIECES = 2**20
+MOST_CHUNKS = 2**20
 # pandas keeps an index without a name in columns of these names.
 INDEX = re.compile(r"__index_level_\d+__")
 
@@ -54,11 +55,11 @@ class _File:
 def scan_parquet(
     path: Source | Sequence[Source], columns: Sequence[str] | str | None = None
 ) -> RowBlocks:
-    """Plan to read Parquet files piece by piece.
+    """Plan to read Parquet files chunk by chunk.
 
-    Footers are read here, rows later, each piece by whoever works on it. How rows are cut into pieces
+    Footers are read here, rows later, each chunk by whoever works on it. How rows are cut into chunks
     depends on the files and on the number of columns alone: small row groups of a file are joined up
-    to ``piece_rows(d)`` rows, those of more than twice as many are cut.
+    to ``chunk_rows(d)`` rows, those of more than twice as many are cut.
 
     Parameters
     ----------
@@ -74,7 +75,7 @@ def scan_parquet(
     Returns
     -------
     RowBlocks
-        Its pieces are small, and can be sent to machines that see the same files under the same paths.
+        Its chunks are small, and can be sent to machines that see the same files under the same paths.
         Numbers of all kinds become float64, or float32 if all columns are float32; null becomes NaN.
 
     Raises
@@ -91,7 +92,7 @@ def scan_parquet(
     ...     pq.write_table(pa.table({"lead": [0.3, None]}), f"{folder}/2023.parquet")
     ...     pq.write_table(pa.table({"lead": [0.7]}), f"{folder}/2024.parquet")
     ...     blocks = scan_parquet(folder)
-    ...     blocks.shape, [piece.read().tolist() for piece in blocks.pieces]
+    ...     blocks.shape, [chunk.read().tolist() for chunk in blocks.pieces]
     ((3, 1), [[[0.3], [nan]], [[0.7]]])
     """
     pyarrow_parquet()
@@ -100,13 +101,13 @@ def scan_parquet(
     for file in files:
         _check_file(file, files[0], names, columns is None)
     single = all(str(file.types[name]) == "float" for file in files for name in names)
-    pieces = [
-        piece for file in files for piece in _cut(file, names, single, piece_rows(len(names)))
+    chunks = [
+        chunk for file in files for chunk in _cut(file, names, single, chunk_rows(len(names)))
     ]
-    if not pieces:
+    if not chunks:
         many = "has" if len(files) == 1 else f"and {len(files) - 1} more have"
         raise InputError(f"{shown(files[0].stamp.path)} {many} no rows to read.")
-    return RowBlocks(names, tuple(pieces), tuple(piece.stop - piece.start for piece in pieces))
+    return RowBlocks(names, tuple(chunks), tuple(chunk.stop - chunk.start for chunk in chunks))
 
 
 def is_parquet(path: Any) -> bool:
@@ -133,10 +134,10 @@ def bytes_in_memory(path: Source) -> int:
 def describe_row(blocks: RowBlocks, row: int) -> str:
     """Say where a row of the whole table is, such as "row 17 of part-3.parquet"; counted from 0."""
     number = bisect_right(blocks.first_rows, row) - 1
-    piece = blocks.pieces[number]
-    if not isinstance(piece, ParquetPiece):
+    chunk = blocks.pieces[number]
+    if not isinstance(chunk, ParquetChunk):
         return f"row {row}"
-    return f"row {piece.first_row + row - blocks.first_rows[number]} of {shown(piece.file.path)}"
+    return f"row {chunk.first_row + row - blocks.first_rows[number]} of {shown(chunk.file.path)}"
 
 
 def _find(path: Any) -> list[str]:
@@ -209,10 +210,7 @@ def _files_below(path: str, above: frozenset[str] = frozenset()) -> Iterator[str
 def _look(path: str) -> _File:
     """Read the footer of a file."""
     pq = pyarrow_parquet()
-    try:
-        before = os.stat(path)
-    except OSError as error:
-        raise InputError(f"{shown(path)} cannot be read: {reason_of(error)}.") from None
+    before = look_at(path)
     if not stat.S_ISREG(before.st_mode):
         raise InputError(
             f"{shown(path)} is no file that can be read: a device, a pipe or a folder."
@@ -220,7 +218,7 @@ def _look(path: str) -> _File:
     with pyarrow_sentences(path), pq.ParquetFile(path, **OPEN) as opened:
         footer, schema = opened.metadata, opened.schema_arrow
         sizes = tuple(footer.row_group(k).num_rows for k in range(footer.num_row_groups))
-        saved = schema.pandas_metadata
+        saved = saved_index(schema)
     if len(set(schema.names)) < len(schema.names):
         twice = next(name for name in schema.names if schema.names.count(name) > 1)
         raise InputError(f"{shown(path)}: two columns are named {twice!r}; rename them first.")
@@ -229,18 +227,9 @@ def _look(path: str) -> _File:
     return _File(
         FileStamp(path, before.st_size, before.st_mtime_ns, footer.num_rows),
         dict(zip(schema.names, schema.types, strict=True)),
-        frozenset(
-            name for name in schema.names if name in _indexes(saved) or INDEX.fullmatch(name)
-        ),
+        frozenset([*saved, *filter(INDEX.fullmatch, schema.names)]),
         sizes,
     )
-
-
-def _indexes(saved: Any) -> set[str]:
-    """Return the columns that pandas says to have saved an index in; whatever stands there was read."""
-    told = saved.get("index_columns") if isinstance(saved, dict) else None
-    # An index that only counts is kept as a description, not as a column.
-    return {name for name in told if isinstance(name, str)} if isinstance(told, list) else set()
 
 
 def _choose(file: _File, columns: Sequence[str] | str | None) -> tuple[str, ...]:
@@ -307,23 +296,23 @@ def _is_number(kind: Any) -> bool:
     )
 
 
-def _cut(file: _File, names: tuple[str, ...], single: bool, step: int) -> Iterator[ParquetPiece]:
-    """Yield the pieces of a file."""
-    if file.stamp.rows > MOST_PIECES * step:
+def _cut(file: _File, names: tuple[str, ...], single: bool, step: int) -> Iterator[ParquetChunk]:
+    """Yield the chunks of a file."""
+    if file.stamp.rows > MOST_CHUNKS * step:
         raise InputError(
             f"{shown(file.stamp.path)} tells of {file.stamp.rows} rows, too many to plan for; it "
             "may be damaged. A table that is so large can be read from several files."
         )
     first_row = 0
-    for first, last, start, stop, cut in plan_pieces(file.group_sizes, step):
-        yield ParquetPiece(
+    for first, last, start, stop, cut in plan_chunks(file.group_sizes, step):
+        yield ParquetChunk(
             file.stamp, first, last, start, stop, first_row, step if cut else 0, names, single
         )
         first_row += stop - start
 
 
-def plan_pieces(sizes: Sequence[int], step: int) -> Iterator[tuple[int, int, int, int, bool]]:
-    """Join and cut row groups into pieces of about ``step`` rows.
+def plan_chunks(sizes: Sequence[int], step: int) -> Iterator[tuple[int, int, int, int, bool]]:
+    """Join and cut row groups into chunks of about ``step`` rows.
 
     Parameters
     ----------
@@ -338,7 +327,7 @@ def plan_pieces(sizes: Sequence[int], step: int) -> Iterator[tuple[int, int, int
 
     Examples
     --------
-    >>> list(plan_pieces([3, 4, 25], 10))
+    >>> list(plan_chunks([3, 4, 25], 10))
     [(0, 1, 0, 7, False), (2, 2, 0, 10, True), (2, 2, 10, 20, True), (2, 2, 20, 25, True)]
     """
     first, rows = 0, 0

@@ -1,4 +1,4 @@
-"""A table in pieces, read one at a time: larger than memory, or on other machines."""
+"""A table in chunks, read one at a time: larger than memory, or on other machines."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Floats = NDArray[np.float64]
 
 # Cells that stay in the cache of a core while they are worked on. Part of the meaning of a seed.
 CACHE_CELLS = 2**15
-# So many of these in a piece of a table that does not come in pieces: 8 MiB, little enough to hold
-# several and enough to keep a core busy for a tenth of a second. Sums are taken piece by piece, so it is
+# So many of these in a chunk of a table that does not come in chunks: 8 MiB, little enough to hold
+# several and enough to keep a core busy for a tenth of a second. Sums are taken chunk by chunk, so it is
 # part of the last bits of an answer.
-CACHES_PER_PIECE = 32
+CACHES_PER_CHUNK = 32
 
 
 def cache_rows(d: int) -> int:
@@ -28,18 +28,18 @@ def cache_rows(d: int) -> int:
     return max(1, CACHE_CELLS // d)
 
 
-def piece_rows(d: int) -> int:
-    """Rows in a piece of a table with d columns: as many at least, so that it outweighs its sums."""
-    return cache_rows(d) * max(CACHES_PER_PIECE, -(-d // cache_rows(d)))
+def chunk_rows(d: int) -> int:
+    """Rows in a chunk of a table with d columns: as many at least, so that it outweighs its sums."""
+    return cache_rows(d) * max(CACHES_PER_CHUNK, -(-d // cache_rows(d)))
 
 
 def row_slices(n: int, d: int) -> list[slice]:
-    """Cut n rows into pieces."""
-    step = piece_rows(d)
+    """Cut n rows into chunks."""
+    step = chunk_rows(d)
     return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
 
-class Piece(Protocol):
+class Chunk(Protocol):
     """Some consecutive rows of a table, wherever they are."""
 
     def read(self) -> NDArray[np.floating]:
@@ -49,16 +49,16 @@ class Piece(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class RowBlocks(OtherTable):
-    """A table in pieces of consecutive rows.
+    """A table in chunks of consecutive rows.
 
     Attributes
     ----------
     names : tuple of str
         Names of the columns.
-    pieces : tuple of Piece
+    pieces : tuple of Chunk
         In the order of the rows. They can be sent to other processes, unless they hold an array.
     sizes : tuple of int
-        Rows in each piece.
+        Rows in each chunk.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class RowBlocks(OtherTable):
 
     @cached_property
     def first_rows(self) -> tuple[int, ...]:
-        """Number of the first row of each piece."""
+        """Number of the first row of each chunk."""
         return tuple(int(k) for k in np.cumsum([0, *self.sizes[:-1]]))
 
     def __len__(self) -> int:
@@ -93,7 +93,7 @@ class RowBlocks(OtherTable):
 
 
 @dataclass(frozen=True, eq=False)
-class ArrayPiece:
+class ArrayChunk:
     """Rows of an array, in memory or mapped from a file."""
 
     X: NDArray[np.floating]
@@ -103,7 +103,7 @@ class ArrayPiece:
     def read(self) -> NDArray[np.floating]:
         """Return a copy of the rows; pages of a mapped file are given back."""
         part = self.X[self.start : self.stop]
-        # Other numbers than these become doubles piece by piece, never all at once.
+        # Other numbers than these become doubles chunk by chunk, never all at once.
         kept = part.dtype in (np.float64, np.float32) and part.dtype.isnative
         out = np.array(part, dtype=part.dtype if kept else np.float64, order="C")
         release_pages(self.X)
@@ -111,7 +111,7 @@ class ArrayPiece:
 
 
 def array_blocks(X: Any, names: Any = None) -> RowBlocks:
-    """Cut an array into pieces; only a copy of one at a time is ever made."""
+    """Cut an array into chunks; only a copy of one at a time is ever made."""
     if is_mapped(X) and X.ndim == 2 and X.dtype.kind in "fiub":
         # Two rows tell whether it is a table; to read it whole might convert it whole.
         values, names = X, read_table(X[:2], names).names
@@ -121,7 +121,7 @@ def array_blocks(X: Any, names: Any = None) -> RowBlocks:
     cuts = row_slices(n, d)
     return RowBlocks(
         names,
-        tuple(ArrayPiece(values, cut.start, cut.stop) for cut in cuts),
+        tuple(ArrayChunk(values, cut.start, cut.stop) for cut in cuts),
         tuple(cut.stop - cut.start for cut in cuts),
     )
 

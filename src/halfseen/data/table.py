@@ -1,4 +1,4 @@
-"""Reading a table from what the user has: an array, a list of rows, or a data frame."""
+"""A table from what the user has (an array, a list of rows, a data frame), and results like it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.checks import is_iterable
-from halfseen.data.frames import frame_kind
 from halfseen.errors import InputError
 
+LIBRARIES = ("pandas", "polars", "pyarrow")
 # Sums of a hundred million values of this size still fit into a double.
 LARGEST_VALUE = 1e300
 # The same of their squares, for those who do not scale the values first.
@@ -62,12 +62,38 @@ def read_table(X: Any, given: Sequence[str] | None = None, fewest_rows: int = 2)
             f"at least {fewest_rows} rows are needed; got n_samples = {n} (shape {array.shape})."
         )
     if given is not None:
-        if isinstance(given, str) or not is_iterable(given):
-            raise InputError(f"names must be a sequence of names; got {given!r}.")
-        names = tuple(map(str, given))
-        if len(names) != d:
-            raise InputError(f"names must be {d}, one for each column; got {len(names)}.")
+        names = read_names(given, d)
     return Table(array, names or tuple(f"x{i}" for i in range(d)))
+
+
+def read_names(given: Any, width: int) -> tuple[str, ...]:
+    """Read names for a table of ``width`` columns."""
+    if isinstance(given, str) or not is_iterable(given):
+        raise InputError(f"names must be a sequence of names; got {given!r}.")
+    names = tuple(map(str, given))
+    if len(names) != width:
+        raise InputError(f"names must be {width}, one for each column; got {len(names)}.")
+    return names
+
+
+def with_names(X: Any, names: Sequence[str]) -> Any:
+    """Read ``X`` under these names, whatever names it brings."""
+    renamed = getattr(X, "_with_names", None)
+    return read_table(X, names) if renamed is None else renamed(names)
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Raise an ``InputError`` for a name that stands twice."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise InputError(f"columns need names of their own; {name!r} stands twice.")
+        seen.add(name)
+
+
+def printable(text: str) -> str:
+    """Replace characters that would steer a terminal: names come from files."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def check_finite(
@@ -88,23 +114,57 @@ def check_finite(
         raise InputError(f"the value is {value}; {what}", row, names[column])
 
 
+def frame_kind(X: Any) -> str | None:
+    """Return which library of data frames a table belongs to; None for arrays and lists."""
+    # By the module of its class: no library is imported to find out.
+    root = type(X).__module__.split(".")[0]
+    return root if root in LIBRARIES and hasattr(X, "columns") else None
+
+
+def labelled(array: NDArray[np.float64], names: Sequence[str], kind: str | None) -> Any:
+    """Return a vector or a square matrix with the names of its columns, where the library has labels."""
+    if kind != "pandas":
+        return array
+    import pandas as pd
+
+    index = pd.Index(list(names))
+    if array.ndim == 1:
+        return pd.Series(array, index=index)
+    return pd.DataFrame(array, index=index, columns=index)
+
+
+def frame_of(
+    array: NDArray[np.float64], names: Sequence[str], kind: str | None, index: Any = None
+) -> Any:
+    """Return a table in the library that it came from; the array itself where it came from none."""
+    if kind is None:
+        return array
+    if kind == "pandas":
+        import pandas as pd
+
+        return pd.DataFrame(array, index=index, columns=list(names))
+    columns = {name: np.ascontiguousarray(array[:, j]) for j, name in enumerate(names)}
+    if kind == "polars":
+        import polars as pl
+
+        return pl.DataFrame(columns)
+    if kind == "pyarrow":
+        import pyarrow as pa
+
+        return pa.table(columns)
+    raise InputError(f"a frame is one of {', '.join(LIBRARIES)}; got {kind!r}.")
+
+
 def _array_of(X: Any) -> tuple[NDArray[Any], tuple[str, ...] | None]:
     if hasattr(X, "toarray"):
         raise InputError(
             "sparse data were passed, but dense data are required: a hidden value is NaN, not "
             "zero. Use X.toarray() if the zeros are real values."
         )
-    names = None
-    if frame_kind(X) == "pyarrow":
-        columns = [_numbers_of_column(X.column(i), name) for i, name in enumerate(X.column_names)]
-        names = tuple(X.column_names)
-        return np.stack(columns, axis=1) if columns else np.empty((len(X), 0)), names
-    if hasattr(X, "columns") and hasattr(X, "to_numpy"):
-        names = tuple(str(name) for name in X.columns)
-        columns = [
-            _numbers_of_column(X.iloc[:, i] if hasattr(X, "iloc") else X[name], name)
-            for i, name in enumerate(X.columns)
-        ]
+    named = _named_columns(X)
+    if named is not None:
+        columns = [_numbers_of_column(column, name) for name, column in named]
+        names = tuple(str(name) for name, _ in named)
         return np.stack(columns, axis=1) if columns else np.empty((len(X), 0)), names
     try:
         array = np.ma.filled(X.astype(float), np.nan) if np.ma.isMaskedArray(X) else np.asarray(X)
@@ -118,7 +178,19 @@ def _array_of(X: Any) -> tuple[NDArray[Any], tuple[str, ...] | None]:
         # What a double cannot hold becomes infinite, and is told as such.
         with np.errstate(over="ignore"):
             array = array.astype(float)
-    return array, names
+    return array, None
+
+
+def _named_columns(X: Any) -> list[tuple[Any, Any]] | None:
+    """Return names and columns of a data frame; None for anything else."""
+    if frame_kind(X) == "pyarrow":
+        return list(zip(X.column_names, X.columns, strict=True))
+    if not hasattr(X, "columns") or not hasattr(X, "to_numpy"):
+        return None
+    if hasattr(X, "iloc"):
+        # By position: pandas lets a name stand twice.
+        return [(name, X.iloc[:, i]) for i, name in enumerate(X.columns)]
+    return [(name, X[name]) for name in X.columns]
 
 
 def _numbers_of_column(column: Any, name: Any) -> NDArray[np.float64]:

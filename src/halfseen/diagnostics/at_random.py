@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from halfseen.data.power import ColumnCells
+from halfseen.data.powers import ColumnCells
 from halfseen.data.transforms import Identity, Transform
 from halfseen.diagnostics.marks import Candidate
 from halfseen.diagnostics.normality import p_values

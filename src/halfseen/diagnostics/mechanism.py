@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from halfseen.data.power import ColumnCells
+from halfseen.data.powers import ColumnCells
 from halfseen.data.transforms import Transform
 from halfseen.diagnostics.at_random import cut_off, hidden_too_often, set_log_masses
 from halfseen.diagnostics.marks import FEWEST_SEEN, UNLIKELY, Candidate, Mark

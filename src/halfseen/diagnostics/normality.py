@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.data.power import learn_power
+from halfseen.data.powers import learn_power
 from halfseen.data.transforms import BoxCox, Identity, Transform
 from halfseen.diagnostics.one_column import Column, Distances, Marginal, distances, fit_cells
 from halfseen.diagnostics.reading import Reading

@@ -17,12 +17,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.data.power import ColumnCells
+from halfseen.data.powers import ColumnCells
 from halfseen.data.transforms import Transform
 from halfseen.errors import InputError
 from halfseen.kernels.censored_normal import cell_distances, fit_censored_normal
 from halfseen.missingness.base import ColumnRule
-from halfseen.missingness.holes import without_empty_pieces
 from halfseen.missingness.resolve import SetTable, resolve, starts
 
 Floats = NDArray[np.float64]
@@ -93,7 +92,7 @@ class HiddenByRule:
         none, no_nodes = np.empty(0), np.zeros(groups + 1, dtype=np.intp)
         ends = self.lower.T.ravel(), self.upper.T.ravel()
         shown = SetTable(starts(np.full(groups, pieces)), *ends, no_nodes, none, none, none)
-        return without_empty_pieces(shown.complement())
+        return shown.complement().without_empty()
 
     def cells(self, x: Floats, shown: Mask) -> ColumnCells:
         """Return the cells of a column of which some values are shown."""

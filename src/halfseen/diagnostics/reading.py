@@ -11,12 +11,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.data.frames import frame_kind
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.moments import PairMoments
-from halfseen.data.names import check_names, with_names
-from halfseen.data.power import ColumnCells
-from halfseen.data.table import LARGEST_SQUARED, Table, check_finite, read_table
+from halfseen.data.powers import ColumnCells
+from halfseen.data.table import (
+    LARGEST_SQUARED,
+    Table,
+    check_finite,
+    check_names,
+    frame_kind,
+    read_table,
+    with_names,
+)
 from halfseen.data.transforms import Transform, read_transforms
 from halfseen.diagnostics.one_column import Column, HiddenByLimits, HiddenByRule, spread_ties
 from halfseen.errors import ContradictionError, HalfseenWarning, InputError, spelled

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from halfseen.data.power import ColumnCells, learn_power
+from halfseen.data.powers import ColumnCells, learn_power
 from halfseen.data.transforms import BoxCox, Identity, Log, SquareRoot, Transform, YeoJohnson
 from halfseen.diagnostics.normality import (
     NormalityTest,

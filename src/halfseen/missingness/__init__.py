@@ -8,7 +8,7 @@ from halfseen.missingness.linear_threshold import LinearThreshold
 from halfseen.missingness.named_rules import rules
 from halfseen.missingness.regions import Box, Parts, Polyhedra
 from halfseen.missingness.resolve import SetTable, one_interval_each
-from halfseen.missingness.rule_error import RuleError
+from halfseen.missingness.rule_parts import RuleError
 from halfseen.missingness.self_censoring import SelfCensoring
 from halfseen.missingness.self_selection import SelfSelection
 from halfseen.missingness.sets import (

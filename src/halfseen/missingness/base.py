@@ -1,27 +1,35 @@
-"""What every missingness model can do."""
+"""What every missingness model can do, and how one tells which columns it speaks of."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from halfseen.checks import real_array
+from halfseen.checks import is_iterable, is_time, real_array
 from halfseen.errors import ContradictionError, InputError
-from halfseen.missingness.holes import SEEN, Holes, Scan, gather, whole_line, without_empty_pieces
+from halfseen.missingness.holes import SEEN, Holes, Scan, gather, whole_line
 from halfseen.missingness.regions import Box, Region
 from halfseen.missingness.resolve import SetTable, one_interval_each, resolve
 from halfseen.missingness.sets import SeenSet, everything
 
 Floats = NDArray[np.float64]
+# A table as it came, in single or in double precision.
+Values = NDArray[np.floating]
+Mask = NDArray[np.bool_]
 Generator = np.random.Generator
+# A set of columns, told by position or by name.
+Columns = tuple[int | str, ...]
+
+# Names that a message lists before it says "…".
+FEW_NAMES = 8
 
 
-class Transform(Protocol):
+class Scale(Protocol):
     """An increasing function of a column, as rules need to know it."""
 
     @property
@@ -69,12 +77,9 @@ class ColumnRule:
         return cls(seen_set, np.empty(0), np.empty(0), None)
 
 
-def read_rows(Y: ArrayLike) -> Floats:
-    """Read rows that a rule is asked about: a table, or one row alone."""
-    rows = np.atleast_2d(real_array("rows", Y, "arrays of numbers"))
-    if rows.ndim > 2:
-        raise InputError(f"rows must be a table of rows and columns; got shape {rows.shape}.")
-    return rows
+def listed(names: Sequence[object]) -> str:
+    """Return the first few names, for a message."""
+    return ", ".join(map(str, names[:FEW_NAMES])) + (", …" if len(names) > FEW_NAMES else "")
 
 
 class Missingness(ABC):
@@ -96,7 +101,7 @@ class Missingness(ABC):
         """Number of columns the rule is for; None where it fits any number."""
 
     @abstractmethod
-    def seen(self, Y: ArrayLike, random_state: int | Generator | None = None) -> NDArray[np.bool_]:
+    def seen(self, Y: ArrayLike, random_state: int | Generator | None = None) -> Mask:
         """Mask of the coordinates of ``Y`` that are shown.
 
         Parameters
@@ -122,16 +127,11 @@ class Missingness(ABC):
         """Where the hidden cells of ``X`` can be."""
 
     @abstractmethod
-    def holes(self, X: NDArray[np.floating], scan: Scan) -> Holes:
+    def holes(self, X: Values, scan: Scan) -> Holes:
         """Return the hidden region as arrays, for the samplers of ``full``."""
 
     @abstractmethod
-    def check(
-        self,
-        X: NDArray[np.floating],
-        names: Sequence[str],
-        at_random: NDArray[np.bool_] | None = None,
-    ) -> None:
+    def check(self, X: Values, names: Sequence[str], at_random: Mask | None = None) -> None:
         """Raise a ``ContradictionError`` if ``X`` shows what the rule would hide.
 
         Parameters
@@ -160,12 +160,12 @@ class Missingness(ABC):
         """
         return self
 
-    def transformed(self, transforms: Sequence[Transform], names: Sequence[str]) -> Missingness:
+    def transformed(self, transforms: Sequence[Scale], names: Sequence[str]) -> Missingness:
         """Return the rule for columns on other scales, where it can be told there.
 
         Parameters
         ----------
-        transforms : sequence of Transform
+        transforms : sequence of Scale
             One for each column; the rule itself speaks in original units.
         names : sequence of str
             Names of the columns.
@@ -177,6 +177,14 @@ class Missingness(ABC):
                 "be transformed. Transform the data yourself, and state the rule on that scale."
             )
         return self
+
+    def _read_rows(self, Y: ArrayLike) -> Floats:
+        """Read rows that the rule is asked about: a table that it fits, or one row alone."""
+        rows = np.atleast_2d(real_array("rows", Y, "arrays of numbers"))
+        if rows.ndim > 2:
+            raise InputError(f"rows must be a table of rows and columns; got shape {rows.shape}.")
+        self.check_width(rows.shape[1])
+        return rows
 
     def check_width(self, width: int) -> None:
         """Raise an ``InputError`` unless the rule fits tables of ``width`` columns."""
@@ -221,7 +229,7 @@ class ColumnwiseMissingness(Missingness):
     def shown_probability(self, Y: Floats) -> Floats:
         """Probability that each cell of ``Y`` is shown."""
 
-    def seen(self, Y: ArrayLike, random_state: int | Generator | None = None) -> NDArray[np.bool_]:
+    def seen(self, Y: ArrayLike, random_state: int | Generator | None = None) -> Mask:
         """Mask of the coordinates of ``Y`` that are shown.
 
         Parameters
@@ -231,8 +239,7 @@ class ColumnwiseMissingness(Missingness):
         random_state : int, Generator or None
             Used by ``Probability`` sets alone.
         """
-        Y = read_rows(Y)
-        self.check_width(Y.shape[1])
+        Y = self._read_rows(Y)
         shown = self.shown_probability(Y)
         chance = (shown > 0.0) & (shown < 1.0)
         mask = shown >= 1.0
@@ -243,8 +250,7 @@ class ColumnwiseMissingness(Missingness):
 
     def hidden_region(self, X: ArrayLike) -> Box:
         """Box of the complements of the seen-sets, for the cells of ``X`` that are NaN."""
-        X = read_rows(X)
-        self.check_width(X.shape[1])
+        X = self._read_rows(X)
 
         def hidden_set(row: int, column: int) -> SeenSet:
             shown = self.cell_set(row, column)
@@ -253,7 +259,7 @@ class ColumnwiseMissingness(Missingness):
 
         return Box(np.isnan(X), hidden_set)
 
-    def holes(self, X: NDArray[np.floating], scan: Scan) -> Holes:
+    def holes(self, X: Values, scan: Scan) -> Holes:
         """Return the complements of the seen-sets of the cells of ``X`` that are NaN, as arrays."""
         index = np.full(X.shape, SEEN, dtype=np.int32)
         tables: list[SetTable] = []
@@ -278,17 +284,12 @@ class ColumnwiseMissingness(Missingness):
                 lower[free] = np.inf
                 table = one_interval_each(lower, upper).complement()
                 index[hidden, j] = count + place
-            tables.append(without_empty_pieces(table))
+            tables.append(table.without_empty())
             columns.append(np.full(len(table), j))
             count += len(table)
         return gather(index, tables, columns)
 
-    def check(
-        self,
-        X: NDArray[np.floating],
-        names: Sequence[str],
-        at_random: NDArray[np.bool_] | None = None,
-    ) -> None:
+    def check(self, X: Values, names: Sequence[str], at_random: Mask | None = None) -> None:
         """Raise a ``ContradictionError`` naming the first seen value outside its own seen-set.
 
         A hidden cell contradicts nothing here, so ``at_random`` changes nothing.
@@ -296,7 +297,7 @@ class ColumnwiseMissingness(Missingness):
         for column in range(X.shape[1]):
             self.check_column(X[:, column], column, names[column])
 
-    def check_column(self, values: NDArray[np.floating], column: int, name: str) -> None:
+    def check_column(self, values: Values, column: int, name: str) -> None:
         """Raise a ``ContradictionError`` naming the first value of a column outside its seen-set."""
         outside = self.contradictions(np.asarray(values, dtype=float), column)
         if values.dtype == np.float32:
@@ -317,5 +318,106 @@ class ColumnwiseMissingness(Missingness):
             )
 
     @abstractmethod
-    def contradictions(self, values: Floats, column: int) -> NDArray[np.bool_]:
+    def contradictions(self, values: Floats, column: int) -> Mask:
         """Mask of the values of a column (NaN where hidden) that lie outside their sets."""
+
+
+def disjoint_columns(what: str, given: Iterable[Any], fewest: int) -> tuple[Columns, ...]:
+    """Read sets of columns that do not overlap: all of them positions, or all of them names.
+
+    Parameters
+    ----------
+    what : str
+        How one of the sets is called in messages.
+    given : iterable of lists of int or str
+    fewest : int
+        Number of columns that each set must have.
+    """
+    groups = tuple(_columns(f"{what} {k}", item) for k, item in enumerate(given))
+    if not groups:
+        raise InputError(f"at least one {what} is needed; got none.")
+    if len({type(column) for group in groups for column in group}) > 1:
+        raise InputError(
+            f"columns must be given all by position or all by name; got "
+            f"{', '.join(repr(list(group)) for group in groups)}."
+        )
+    home: dict[int | str, int] = {}
+    for k, group in enumerate(groups):
+        if len(group) < fewest:
+            raise InputError(
+                f"{what} {k} must have at least {fewest} column{'s' if fewest > 1 else ''}; got "
+                f"{list(group)}."
+            )
+        for column in group:
+            if column in home:
+                where = f"in {what} {home[column]} and again in {what} {k}"
+                raise InputError(f"column {column!r} stands {where}; a column may stand only once.")
+            home[column] = k
+    return groups
+
+
+def by_name(groups: Sequence[Columns]) -> bool:
+    """Whether the columns are told by name."""
+    return isinstance(groups[0][0], str)
+
+
+def positions(groups: Sequence[Columns], names: Sequence[str]) -> list[list[int]]:
+    """Return where the columns stand in a table with these names."""
+    if not by_name(groups):
+        check_fit(groups, len(names))
+        return [[int(column) for column in group] for group in groups]
+    place = {name: k for k, name in enumerate(names)}
+    for column in (column for group in groups for column in group):
+        if column not in place:
+            raise InputError(
+                f"the rule speaks of column {column!r}, but the columns of the data are "
+                f"{listed(names)}."
+            )
+    return [[place[str(column)] for column in group] for group in groups]
+
+
+def check_fit(groups: Sequence[Columns], width: int) -> None:
+    """Raise an ``InputError`` unless the columns are positions in a table of ``width`` columns."""
+    if by_name(groups):
+        raise InputError(
+            f"the rule tells its columns by name ({listed(groups[0])}), but the data have no names "
+            "here. Use positions, or match the names first with rule.for_columns(names)."
+        )
+    last = max(int(column) for group in groups for column in group)
+    if last >= width:
+        raise InputError(
+            f"the rule speaks of column {last}, but the data have {width} columns, 0 to {width - 1}."
+        )
+
+
+def check_never_hidden(fine: Mask, columns: Mask, names: Sequence[str]) -> None:
+    """Raise a ``ContradictionError`` for a cell that is not ``fine`` in columns that no rule hides."""
+    wrong = np.argwhere(~fine & columns)
+    if wrong.size:
+        row, column = (int(k) for k in wrong[0])
+        raise ContradictionError(
+            f"the value is hidden, but the rule never hides this "
+            f"column ({len(wrong)} such cells). Add the column to the rule, or state that these cells "
+            "are missing at random.",
+            row,
+            names[column],
+        )
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a value is a whole number, and neither a truth value nor a span of time."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return whole and not is_time(value)
+
+
+def _columns(what: str, given: Any) -> Columns:
+    if isinstance(given, str) or not is_iterable(given):
+        raise InputError(f"{what} must be a list of columns; got {given!r}.")
+    out: list[int | str] = []
+    for column in given:
+        if not (isinstance(column, str) or (is_whole(column) and column >= 0)):
+            raise InputError(
+                f"a column is a name, or a position counted from 0; {what} holds {column!r}."
+            )
+        out.append(str(column) if isinstance(column, str) else int(column))
+    return tuple(out)

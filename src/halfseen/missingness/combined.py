@@ -11,9 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from halfseen.checks import is_iterable
 from halfseen.errors import InputError
-from halfseen.missingness.base import Generator, Missingness, Transform, read_rows
-from halfseen.missingness.columns import (
+from halfseen.missingness.base import (
     Columns,
+    Generator,
+    Mask,
+    Missingness,
+    Scale,
+    Values,
     by_name,
     check_fit,
     check_never_hidden,
@@ -103,9 +107,9 @@ class Combined(Missingness):
         self.check_width(width)
         return [(np.array(columns, dtype=np.intp), rule) for columns, rule in self.parts]
 
-    def seen(self, Y: ArrayLike, random_state: int | Generator | None = None) -> NDArray[np.bool_]:
+    def seen(self, Y: ArrayLike, random_state: int | Generator | None = None) -> Mask:
         """Mask of the coordinates of ``Y`` that are shown, each part by its rule."""
-        Y = read_rows(Y)
+        Y = self._read_rows(Y)
         # One stream for all parts: two with the same seed would toss the same coins.
         rng = np.random.default_rng(random_state)
         mask = np.ones(Y.shape, dtype=bool)
@@ -113,7 +117,7 @@ class Combined(Missingness):
             mask[:, columns] = rule.seen(Y[:, columns], rng)
         return mask
 
-    def transformed(self, transforms: Sequence[Transform], names: Sequence[str]) -> Combined:
+    def transformed(self, transforms: Sequence[Scale], names: Sequence[str]) -> Combined:
         """Return the rules of the parts, each on the scales of its columns."""
         return Combined(
             (own, rule.transformed([transforms[c] for c in own], [names[c] for c in own]))
@@ -122,7 +126,7 @@ class Combined(Missingness):
 
     def hidden_region(self, X: ArrayLike) -> Region:
         """Return the regions of the parts together: a ``Box`` if all are, ``Parts`` otherwise."""
-        X = read_rows(X)
+        X = self._read_rows(X)
         regions = tuple(
             (columns, rule.hidden_region(X[:, columns]))
             for columns, rule in self._parts_of(X.shape[1])
@@ -141,7 +145,7 @@ class Combined(Missingness):
 
         return Box(np.isnan(X), hidden_set)
 
-    def holes(self, X: NDArray[np.floating], scan: Scan) -> Holes:
+    def holes(self, X: Values, scan: Scan) -> Holes:
         """Return the holes of the parts in one table."""
         n, d = X.shape
         index = np.full((n, d), SEEN, dtype=np.int32)
@@ -162,12 +166,7 @@ class Combined(Missingness):
         holes = replace(holes, inequalities=_embedded(found, d))
         return holes.with_missing_at_random(np.isnan(X) & unmentioned)
 
-    def check(
-        self,
-        X: NDArray[np.floating],
-        names: Sequence[str],
-        at_random: NDArray[np.bool_] | None = None,
-    ) -> None:
+    def check(self, X: Values, names: Sequence[str], at_random: Mask | None = None) -> None:
         """Raise a ``ContradictionError`` if ``X`` shows or hides what the rule of a part would not."""
         never_hidden = np.ones(X.shape[1], dtype=bool)
         for columns, rule in self._parts_of(X.shape[1]):

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from halfseen.checks import real_array
 from halfseen.errors import InputError
-from halfseen.missingness.base import ColumnRule, ColumnwiseMissingness, Floats, Transform
+from halfseen.missingness.base import ColumnRule, ColumnwiseMissingness, Floats, Mask, Scale, listed
 from halfseen.missingness.sets import Interval, SeenSet
 
 
@@ -80,7 +80,7 @@ class DetectionLimits(ColumnwiseMissingness):
         if unknown:
             raise InputError(
                 f"a limit is given for {unknown[0]!r}, but the columns of the data are "
-                f"{', '.join(list(names)[:8])}{', …' if len(names) > 8 else ''}."
+                f"{listed(names)}."
             )
         place = [self.labels.index(name) if name in self.labels else -1 for name in names]
         absent = np.array(place) < 0
@@ -123,7 +123,7 @@ class DetectionLimits(ColumnwiseMissingness):
         self._check_rows(len(Y))
         return ((self.lower <= Y) & (self.upper >= Y)).astype(float)
 
-    def transformed(self, transforms: Sequence[Transform], names: Sequence[str]) -> DetectionLimits:
+    def transformed(self, transforms: Sequence[Scale], names: Sequence[str]) -> DetectionLimits:
         """Return the limits of each column on its scale."""
         self.check_width(len(transforms))
         shape = (*self.lower.shape[:-1], len(transforms))
@@ -144,7 +144,7 @@ class DetectionLimits(ColumnwiseMissingness):
             np.where(np.isposinf(ends[1]), np.nan, ends[1]),
         )
 
-    def contradictions(self, values: Floats, column: int) -> NDArray[np.bool_]:
+    def contradictions(self, values: Floats, column: int) -> Mask:
         """Mask of the values that are seen though they lie outside their limits."""
         self._check_rows(len(values))
         index = (..., column) if self.lower.ndim else ()

@@ -35,17 +35,21 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NoReturn
 
-from halfseen.missingness.rule_error import RuleError
-from halfseen.missingness.sets import Interval, everything
-from halfseen.missingness.tokens import (
+from halfseen.missingness.rule_parts import (
     ADVICE,
     BOTH_OR_EITHER,
     PLAIN_RANGE,
-    RESERVED,
-    WORD,
+    Inequality,
+    Name,
+    Piece,
+    Rule,
+    RuleError,
     Token,
+    quoted,
+    short,
     tokens,
 )
+from halfseen.missingness.sets import Interval, everything
 
 # Long enough for a sum over hundreds of columns; short enough that every text is read at once.
 LONGEST_RULE = 10_000
@@ -70,64 +74,6 @@ _NOT_LINEAR = (
 _DOUBLE = "a double comparison is written as 0 <= a <= 5"
 
 
-@dataclass(frozen=True)
-class Name:
-    """A column that a rule speaks of, and where."""
-
-    text: str
-    position: int
-
-
-@dataclass(frozen=True)
-class Inequality:
-    """``Σ weights[name] · name + constant >= 0``, or ``> 0`` if it is strict."""
-
-    weights: dict[str, Fraction]
-    constant: Fraction
-    strict: bool
-
-
-@dataclass(frozen=True)
-class Piece:
-    """One of the conditions between ``|``: an interval, or inequalities that hold together.
-
-    ``end`` is where its last part begins, for errors that concern its upper end.
-    """
-
-    position: int
-    end: int
-    interval: Interval | None
-    inequalities: tuple[Inequality, ...] = ()
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A rule that was read.
-
-    Attributes
-    ----------
-    text : str
-    targets : tuple of Name
-        The columns whose being shown it tells.
-    others : tuple of Name
-        The columns in its condition.
-    choice : bool or None
-        Whether the largest (True) or the smallest (False) of the targets is shown.
-    pieces : tuple of Piece
-        The condition; empty where there is a choice.
-    """
-
-    text: str
-    targets: tuple[Name, ...]
-    others: tuple[Name, ...]
-    choice: bool | None
-    pieces: tuple[Piece, ...]
-
-    def fail(self, position: int, expected: str) -> NoReturn:
-        """Raise a ``RuleError`` that marks a character of this rule."""
-        raise RuleError(self.text, position, expected)
-
-
 @dataclass
 class _Expression:
     """``Σ weights · columns + constant``; ``end`` is its value if it may end a range, else None."""
@@ -136,20 +82,6 @@ class _Expression:
     constant: Fraction
     end: float | None
     position: int
-
-
-def quoted(name: str) -> str:
-    """Write a name as rules have it: bare if it can be, in quotes if not.
-
-    Examples
-    --------
-    >>> from halfseen.missingness.grammar import quoted
-    >>> print(quoted("lead"), quoted("blood lead"))
-    lead "blood lead"
-    """
-    if re.fullmatch(WORD, name) and name.lower() not in RESERVED:
-        return name
-    return '"' + name.replace('"', '""') + '"'
 
 
 def read_rule(text: str) -> Rule:
@@ -163,9 +95,7 @@ def read_rule(text: str) -> Rule:
     """
     if len(text) > LONGEST_RULE:
         raise RuleError(
-            text,
-            LONGEST_RULE,
-            f"at most {LONGEST_RULE} characters; this rule has {len(text)}",
+            text, LONGEST_RULE, f"at most {LONGEST_RULE} characters; this rule has {len(text)}"
         )
     return _Parser(text).rule()
 
@@ -198,7 +128,7 @@ class _Parser:
 
     def fail(self, expected: str, advice: str = "") -> NoReturn:
         """Raise a ``RuleError`` at the token, for what it is if there is no other advice."""
-        after = f" after {_short(self.tokens[self.at - 1].text)}" if self.at else ""
+        after = f" after {short(self.tokens[self.at - 1].text)}" if self.at else ""
         advice = advice or self.advice()
         self.refuse(self.token.position, expected + after + (f"; {advice}" if advice else ""))
 
@@ -268,11 +198,11 @@ class _Parser:
     def advice_after_name(self, name: Name) -> str:
         token = self.token
         if token.kind in ("word", "number"):
-            both = self.with_quotes(name.position) or f'"{_short(f"{name.text} {token.text}")}"'
+            both = self.with_quotes(name.position) or f'"{short(f"{name.text} {token.text}")}"'
             return f"names are separated by commas, and one with a space is quoted: {both}"
         if token.kind == "compare":
-            whole = _short(self.text.strip())
-            return f"say first which column is shown: {quoted(_short(name.text))}: {whole}"
+            whole = short(self.text.strip())
+            return f"say first which column is shown: {quoted(short(name.text))}: {whole}"
         if token.kind == "end":
             return "say after a colon where the column is shown"
         return self.advice_for_target(name.position)
@@ -290,8 +220,8 @@ class _Parser:
         compares = any(other.kind == "compare" for other in self.tokens)
         if compares and not any(other.is_mark(":") for other in self.tokens):
             names = {other.name for other in self.tokens if other.is_name}
-            shown = quoted(_short(names.pop())) if len(names) == 1 else "wage"
-            whole = _short(self.text.strip(), LONGEST_SHOWN)
+            shown = quoted(short(names.pop())) if len(names) == 1 else "wage"
+            whole = short(self.text.strip(), LONGEST_SHOWN)
             return f"say first which column is shown, as in {shown}: {whole}"
         return 'a name with odd characters is quoted, as in "PM-10": >= 0.5'
 
@@ -307,7 +237,7 @@ class _Parser:
             if token.is_mark(",") and start < token.position < stop:
                 stop = token.position if name.count("(") == name.count(")") else stop
         name = self.text[start:stop].strip()
-        return _short(f"{self.text[:start]}{quoted(name)}{self.text[stop:]}".strip(), LONGEST_SHOWN)
+        return short(f"{self.text[:start]}{quoted(name)}{self.text[stop:]}".strip(), LONGEST_SHOWN)
 
     def name(self, expected: str) -> Name:
         token = self.token
@@ -361,7 +291,7 @@ class _Parser:
         if token.text not in _EVERYTHING:
             self.refuse(
                 token.position,
-                f"always, everything, largest, smallest or a comparison; {_short(token.text)} alone "
+                f"always, everything, largest, smallest or a comparison; {short(token.text)} alone "
                 "says nothing",
             )
         self.next()
@@ -432,7 +362,7 @@ class _Parser:
         written_zero = not re.search("[1-9]", re.split("[eE]", text)[0])
         if math.isinf(value) or (value == 0.0 and not written_zero):
             size = "large" if value else "small"
-            self.refuse(token.position, f"{_NUMBER_SIZE}; {_short(text)} is too {size}")
+            self.refuse(token.position, f"{_NUMBER_SIZE}; {short(text)} is too {size}")
         self.next()
         # Not Fraction("0e999999999"), which would write all those zeros.
         return Fraction(text) if value else Fraction(0)
@@ -495,7 +425,7 @@ class _Parser:
         if self.token.text == "(":
             self.refuse(
                 token.position,
-                f"a column or a number; functions such as {_short(token.text)}(...) are not read, so "
+                f"a column or a number; functions such as {short(token.text)}(...) are not read, so "
                 "put the value into a column of its own",
             )
         self.others.append(name)
@@ -555,7 +485,3 @@ def _fits(value: Fraction) -> bool:
         return abs(float(value)) > 0.0
     except OverflowError:
         return False
-
-
-def _short(text: str, longest: int = 30) -> str:
-    return text if len(text) <= longest else text[: longest - 1] + "…"

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.checks import real_array
 from halfseen.errors import InputError
-from halfseen.missingness.resolve import SetTable, one_interval_each, starts, union_of_intervals
+from halfseen.missingness.regions import complete_rows
+from halfseen.missingness.resolve import SetTable, one_interval_each, union_of_intervals
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
@@ -109,10 +109,7 @@ class Inequalities:
         >>> bool((bound.slack(np.array([[-0.3, 1.0]])) > 0).all())
         False
         """
-        Y = real_array("rows", Y)
-        wanted = len(self.sign), self.V.shape[1]
-        if Y.shape != wanted:
-            raise InputError(f"complete rows of shape {wanted} are needed; got {Y.shape}.")
+        Y = complete_rows(Y, (len(self.sign), self.V.shape[1]))
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(self.sign * (self.b - Y @ self.V.T))
 
@@ -306,20 +303,6 @@ def read_cells(name: str, given: object) -> NDArray[Any]:
 def whole_line() -> SetTable:
     """Return the set of a cell that may be anything."""
     return union_of_intervals(np.array([-np.inf]), np.array([np.inf]))
-
-
-def without_empty_pieces(sets: SetTable) -> SetTable:
-    """Return the same sets, without intervals that hold nothing."""
-    keep = sets.lower < sets.upper
-    owner = np.repeat(np.arange(len(sets)), np.diff(sets.start))
-    sizes = np.bincount(owner[keep], minlength=len(sets))
-    return replace(
-        sets,
-        start=starts(sizes),
-        lower=sets.lower[keep],
-        upper=sets.upper[keep],
-        log_weight=sets.log_weight[keep],
-    )
 
 
 def gather(

@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from halfseen.checks import finite_vector, is_iterable, is_time, real_array, whole_number
+from halfseen.checks import finite_vector, is_iterable, real_array, whole_number
 from halfseen.errors import ContradictionError, InputError
-from halfseen.missingness.base import Floats, Generator, Missingness, Transform, read_rows
-from halfseen.missingness.grammar import quoted
+from halfseen.missingness.base import (
+    Floats,
+    Generator,
+    Mask,
+    Missingness,
+    Scale,
+    Values,
+    is_whole,
+)
 from halfseen.missingness.holes import SEEN, Holes, Inequalities, Scan, whole_line
 from halfseen.missingness.regions import Polyhedra, products
 from halfseen.missingness.resolve import SetTable
+from halfseen.missingness.rule_parts import quoted
 
 # Rounding that a seen row may be off by, relative to the terms of its inequality.
 ROUNDING = 1e-9
@@ -62,12 +70,12 @@ class LinearThreshold(Missingness):
         return len(self.V)
 
     @property
-    def always_seen(self) -> NDArray[np.bool_]:
+    def always_seen(self) -> Mask:
         """Coordinates that are seen whatever the row is."""
         return ~self.V.any(axis=1) & (self.b >= 0)
 
     @property
-    def never_seen(self) -> NDArray[np.bool_]:
+    def never_seen(self) -> Mask:
         """Coordinates that are hidden whatever the row is."""
         return ~self.V.any(axis=1) & (self.b < 0)
 
@@ -182,13 +190,12 @@ class LinearThreshold(Missingness):
         """Return the rule for rows whose columns were divided by ``scale``."""
         return LinearThreshold(self.V * scale, self.b)
 
-    def seen(self, Y: ArrayLike, random_state: int | Generator | None = None) -> NDArray[np.bool_]:
+    def seen(self, Y: ArrayLike, random_state: int | Generator | None = None) -> Mask:
         """Mask of the coordinates of ``Y`` that are shown."""
-        Y = read_rows(Y)
-        self.check_width(Y.shape[1])
+        Y = self._read_rows(Y)
         return self.b >= products(Y, self.V)
 
-    def transformed(self, transforms: Sequence[Transform], names: Sequence[str]) -> LinearThreshold:
+    def transformed(self, transforms: Sequence[Scale], names: Sequence[str]) -> LinearThreshold:
         """Return the rule itself, where no transformed column takes part in a threshold."""
         self.check_width(len(transforms))
         for j in map(int, np.flatnonzero(self.V.any(axis=0))):
@@ -203,11 +210,10 @@ class LinearThreshold(Missingness):
 
     def hidden_region(self, X: ArrayLike) -> Polyhedra:
         """Polyhedron of each row of ``X`` in its hidden coordinates."""
-        X = read_rows(X)
-        self.check_width(X.shape[1])
+        X = self._read_rows(X)
         return Polyhedra(self.V, self.b, X)
 
-    def holes(self, X: NDArray[np.floating], scan: Scan) -> Holes:
+    def holes(self, X: Values, scan: Scan) -> Holes:
         """Return the thresholds as inequalities; on its own a hidden cell may be anything."""
         hidden = np.isnan(X)
         d = self.width
@@ -221,12 +227,7 @@ class LinearThreshold(Missingness):
             Inequalities(rule.V[binding], rule.b[binding], sign, binding),
         )
 
-    def check(
-        self,
-        X: NDArray[np.floating],
-        names: Sequence[str],
-        at_random: NDArray[np.bool_] | None = None,
-    ) -> None:
+    def check(self, X: Values, names: Sequence[str], at_random: Mask | None = None) -> None:
         """Raise a ``ContradictionError`` for a row whose seen values alone contradict the rule.
 
         Rows that contradict it through their hidden values are found when a solver looks for a
@@ -301,7 +302,6 @@ def _sum_of(weights: Floats, names: Sequence[str]) -> str:
 
 
 def _coordinate(k: int, d: int) -> int:
-    whole = isinstance(k, int | np.integer) and not isinstance(k, bool) and not is_time(k)
-    if not whole or not 0 <= k < d:
+    if not is_whole(k) or not 0 <= k < d:
         raise InputError(f"a coordinate is a whole number from 0 to {d - 1}; got {k!r}.")
     return int(k)

@@ -10,17 +10,17 @@ from fractions import Fraction
 from typing import Any, NoReturn, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from halfseen.checks import is_iterable
 from halfseen.errors import InputError
-from halfseen.missingness.base import Generator, Missingness, Transform
-from halfseen.missingness.columns import listed
+from halfseen.missingness.base import Generator, Mask, Missingness, Scale, Values, listed
 from halfseen.missingness.combined import Combined
-from halfseen.missingness.grammar import Inequality, Name, Piece, Rule, quoted, read_rule
+from halfseen.missingness.grammar import read_rule
 from halfseen.missingness.holes import Holes, Scan
 from halfseen.missingness.linear_threshold import LinearThreshold
 from halfseen.missingness.regions import Region
+from halfseen.missingness.rule_parts import Inequality, Name, Piece, Rule, quoted
 from halfseen.missingness.self_censoring import SelfCensoring
 from halfseen.missingness.self_selection import SelfSelection
 from halfseen.missingness.sets import Interval, SeenSet, everything
@@ -30,9 +30,7 @@ LONGEST_COMPARED = 100
 
 
 def rules(
-    told: str | Iterable[str] | Mapping[Any, str],
-    *,
-    columns: Iterable[str] | None = None,
+    told: str | Iterable[str] | Mapping[Any, str], *, columns: Iterable[str] | None = None
 ) -> Missingness:
     """Say in words where the columns of a table are shown.
 
@@ -120,9 +118,9 @@ class Rules(Missingness):
                 seen.add(target.text)
                 if rule.choice is None:
                     self._add(rule, target)
-        self._blocks = _blocks(self._lines)
-        for block in self._blocks:
-            self._check_block(block)
+        self._tied = _tied_together(self._lines)
+        for group in self._tied:
+            self._check_tied(group)
 
     def _add(self, rule: Rule, target: Name) -> None:
         condition = _condition(rule, target.text)
@@ -142,7 +140,7 @@ class Rules(Missingness):
         names = [str(name) for name in names]
         self._check_names(names)
         place = {name: k for k, name in enumerate(names)}
-        bound = set().union(*self._blocks)
+        bound = set().union(*self._tied)
         sets = {
             name: shown
             for name, shown in self._sets.items()
@@ -150,12 +148,12 @@ class Rules(Missingness):
         }
         groups = [[place[target.text] for target in rule.targets] for rule in self._choices]
         # Where one rule can say it all, it speaks of the whole table.
-        if not self._blocks and not self._choices:
+        if not self._tied and not self._choices:
             return SelfCensoring([sets.get(name, everything) for name in names])
-        if len(self._blocks) == 1 and not sets and not self._choices:
+        if len(self._tied) == 1 and not sets and not self._choices:
             return self._thresholds(names)
         largest = {bool(rule.choice) for rule in self._choices}
-        if not self._blocks and not sets and len(largest) == 1:
+        if not self._tied and not sets and len(largest) == 1:
             return SelfSelection(groups, largest=largest.pop())
         parts: list[tuple[list[int], Missingness]] = []
         if sets:
@@ -165,8 +163,8 @@ class Rules(Missingness):
             )
         for rule, group in zip(self._choices, groups, strict=True):
             parts.append((group, SelfSelection(largest=bool(rule.choice))))
-        for block in self._blocks:
-            own = sorted(block, key=place.__getitem__)
+        for tied in self._tied:
+            own = sorted(tied, key=place.__getitem__)
             parts.append(([place[name] for name in own], self._thresholds(own)))
         return Combined(parts)
 
@@ -189,13 +187,13 @@ class Rules(Missingness):
                         + (f". Did you mean {close!r}?" if close else ""),
                     )
 
-    def _check_block(self, block: set[str]) -> None:
+    def _check_tied(self, group: set[str]) -> None:
         """Raise a ``RuleError`` for a column whose own rule no threshold can say."""
         for rule in self._rules:
             for target in rule.targets:
-                if target.text not in block or target.text in self._lines:
+                if target.text not in group or target.text in self._lines:
                     continue
-                tied = listed(sorted(block - {target.text}))
+                tied = listed(sorted(group - {target.text}))
                 if rule.choice is not None:
                     rule.fail(
                         target.position,
@@ -238,7 +236,7 @@ class Rules(Missingness):
         """Raise an ``InputError``: the names of the columns must be matched first."""
         self._unmatched()
 
-    def seen(self, Y: ArrayLike, random_state: int | Generator | None = None) -> NDArray[np.bool_]:
+    def seen(self, Y: ArrayLike, random_state: int | Generator | None = None) -> Mask:
         """Raise an ``InputError``: the names of the columns must be matched first."""
         self._unmatched()
 
@@ -246,20 +244,15 @@ class Rules(Missingness):
         """Raise an ``InputError``: the names of the columns must be matched first."""
         self._unmatched()
 
-    def holes(self, X: NDArray[np.floating], scan: Scan) -> Holes:
+    def holes(self, X: Values, scan: Scan) -> Holes:
         """Raise an ``InputError``: the names of the columns must be matched first."""
         self._unmatched()
 
-    def check(
-        self,
-        X: NDArray[np.floating],
-        names: Sequence[str],
-        at_random: NDArray[np.bool_] | None = None,
-    ) -> None:
+    def check(self, X: Values, names: Sequence[str], at_random: Mask | None = None) -> None:
         """Raise a ``ContradictionError`` if ``X`` shows what the rules would hide."""
         self.for_columns(names).check(X, names, at_random)
 
-    def transformed(self, transforms: Sequence[Transform], names: Sequence[str]) -> Missingness:
+    def transformed(self, transforms: Sequence[Scale], names: Sequence[str]) -> Missingness:
         """Return the rule for these columns on other scales, where it can be told there."""
         return cast(Missingness, self.for_columns(names).transformed(transforms, names))
 
@@ -267,14 +260,14 @@ class Rules(Missingness):
         return f"rules({self._told!r})"
 
 
-def _blocks(lines: Mapping[str, Inequality]) -> list[set[str]]:
+def _tied_together(lines: Mapping[str, Inequality]) -> list[set[str]]:
     """Return the sets of columns that comparisons tie together."""
-    blocks: list[set[str]] = []
+    groups: list[set[str]] = []
     for target, line in lines.items():
-        block = {target, *line.weights}
-        apart = [other for other in blocks if not other & block]
-        blocks = [*apart, block.union(*(other for other in blocks if other & block))]
-    return blocks
+        group = {target, *line.weights}
+        apart = [other for other in groups if not other & group]
+        groups = [*apart, group.union(*(other for other in groups if other & group))]
+    return groups
 
 
 def _condition(rule: Rule, target: str) -> SeenSet | Inequality:

@@ -19,6 +19,14 @@ def products(Y: NDArray[np.floating], V: NDArray[np.float64]) -> NDArray[np.floa
         return np.asarray(Y @ V.T)
 
 
+def complete_rows(given: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Read complete rows, as many and as long as a region has them."""
+    Y = real_array("rows", given)
+    if Y.shape != shape:
+        raise InputError(f"complete rows of shape {shape} are needed; got {Y.shape}.")
+    return Y
+
+
 @dataclass(frozen=True)
 class Box:
     """A box of sets: each hidden cell has a set of its own, whatever the other cells are.
@@ -62,11 +70,7 @@ class Box:
         >>> box.contains([[2.0, 0.3], [0.9, 1.0]])
         array([ True, False])
         """
-        Y = real_array("rows", Y)
-        if Y.shape != self.hidden.shape:
-            raise InputError(
-                f"complete rows of shape {self.hidden.shape} are needed; got {Y.shape}."
-            )
+        Y = complete_rows(Y, self.hidden.shape)
         inside = np.ones(len(Y), dtype=bool)
         for row, column in np.argwhere(self.hidden):
             inside[row] &= bool(self.cell(row, column).contains(Y[row, column]))
@@ -157,9 +161,7 @@ class Polyhedra:
         >>> rule.hidden_region([[3.0, np.nan], [3.0, np.nan]]).contains([[3.0, 2.9], [3.0, 3.1]])
         array([ True, False])
         """
-        Y = real_array("rows", Y)
-        if Y.shape != self.X.shape:
-            raise InputError(f"complete rows of shape {self.X.shape} are needed; got {Y.shape}.")
+        Y = complete_rows(Y, self.X.shape)
         return ((self.b >= products(Y, self.V)) == ~self.hidden).all(axis=1)
 
 
@@ -208,11 +210,7 @@ class Parts:
         >>> region.contains([[-1.0, 3.0, 2.0]])
         array([ True])
         """
-        Y = real_array("rows", Y)
-        if Y.shape != self.hidden.shape:
-            raise InputError(
-                f"complete rows of shape {self.hidden.shape} are needed; got {Y.shape}."
-            )
+        Y = complete_rows(Y, self.hidden.shape)
         inside = np.ones(len(Y), dtype=bool)
         for columns, region in self.parts:
             inside &= region.contains(Y[:, columns])

@@ -103,15 +103,18 @@ class SetTable:
         far = np.abs(self.lower) > reach, np.abs(self.upper) > reach
         lower = np.where(far[0], np.copysign(np.inf, self.lower), self.lower)
         upper = np.where(far[1], np.copysign(np.inf, self.upper), self.upper)
-        keep = lower < upper
+        return replace(self, lower=lower, upper=upper).without_empty()
+
+    def without_empty(self) -> SetTable:
+        """Return the same sets, without intervals that hold nothing."""
+        keep = self.lower < self.upper
         owner = np.repeat(np.arange(len(self)), np.diff(self.start))
-        # A set of which nothing is left stays, without pieces, so that tables stay aligned.
-        sizes = np.bincount(owner[keep], minlength=len(self))
         return replace(
             self,
-            start=starts(sizes),
-            lower=lower[keep],
-            upper=upper[keep],
+            # A set of which nothing is left stays, without intervals, so that tables stay aligned.
+            start=starts(np.bincount(owner[keep], minlength=len(self))),
+            lower=self.lower[keep],
+            upper=self.upper[keep],
             log_weight=self.log_weight[keep],
         )
 
@@ -285,15 +288,15 @@ def one_interval_each(lower: Floats, upper: Floats) -> SetTable:
             f"lower and upper must be vectors of one length; got shapes {lower.shape} and "
             f"{upper.shape}."
         )
-    return _with_pieces(np.arange(lower.size + 1), lower, upper)
+    return _with_intervals(np.arange(lower.size + 1), lower, upper)
 
 
 def union_of_intervals(lower: Floats, upper: Floats) -> SetTable:
     """One set, the union of the given intervals."""
-    return _with_pieces(np.array([0, lower.size]), lower, upper)
+    return _with_intervals(np.array([0, lower.size]), lower, upper)
 
 
-def _with_pieces(start: NDArray[np.integer], lower: Floats, upper: Floats) -> SetTable:
+def _with_intervals(start: NDArray[np.integer], lower: Floats, upper: Floats) -> SetTable:
     none = np.empty(0)
     no_nodes = np.zeros(start.size, dtype=np.intp)
     return SetTable(start.astype(np.intp), lower, upper, no_nodes, none, none, none)

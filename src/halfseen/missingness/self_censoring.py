@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from halfseen.checks import is_iterable
 from halfseen.errors import InputError
-from halfseen.missingness.base import ColumnRule, ColumnwiseMissingness, Floats, Transform
+from halfseen.missingness.base import ColumnRule, ColumnwiseMissingness, Floats, Mask, Scale
 from halfseen.missingness.sets import Interval, SeenSet, Union
 
 
@@ -74,7 +73,7 @@ class SelfCensoring(ColumnwiseMissingness):
         columns = [self.column_set(i).probability(Y[:, i]) for i in range(Y.shape[1])]
         return np.stack(columns, axis=1) if columns else np.empty(Y.shape)
 
-    def transformed(self, transforms: Sequence[Transform], names: Sequence[str]) -> SelfCensoring:
+    def transformed(self, transforms: Sequence[Scale], names: Sequence[str]) -> SelfCensoring:
         """Return the sets of the columns, each on the scale of its column."""
         self.check_width(len(transforms))
         return SelfCensoring(
@@ -82,7 +81,7 @@ class SelfCensoring(ColumnwiseMissingness):
             for i, (transform, name) in enumerate(zip(transforms, names, strict=True))
         )
 
-    def contradictions(self, values: Floats, column: int) -> NDArray[np.bool_]:
+    def contradictions(self, values: Floats, column: int) -> Mask:
         """Mask of the values that are seen though their set does not hold them."""
         seen_set = self.column_set(column)
         seen = ~np.isnan(values)
@@ -96,7 +95,7 @@ class SelfCensoring(ColumnwiseMissingness):
         return f"SelfCensoring({self._sets[0] if self._shared else list(self._sets)})"
 
 
-def _mapped(seen_set: SeenSet, transform: Transform, name: str) -> SeenSet:
+def _mapped(seen_set: SeenSet, transform: Scale, name: str) -> SeenSet:
     if transform.name == "none":
         return seen_set
     try:

@@ -10,8 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from halfseen.checks import is_iterable
 from halfseen.errors import ContradictionError, InputError
-from halfseen.missingness.base import Floats, Generator, Missingness, Transform, read_rows
-from halfseen.missingness.columns import (
+from halfseen.missingness.base import (
+    Floats,
+    Generator,
+    Mask,
+    Missingness,
+    Scale,
+    Values,
     by_name,
     check_fit,
     check_never_hidden,
@@ -84,9 +89,9 @@ class SelfSelection(Missingness):
         elif width < 2:
             raise InputError(f"SelfSelection needs at least 2 columns; the data have {width}.")
 
-    def seen(self, Y: ArrayLike, random_state: int | Generator | None = None) -> NDArray[np.bool_]:
+    def seen(self, Y: ArrayLike, random_state: int | Generator | None = None) -> Mask:
         """Mask of the winners of their groups, and of the columns in no group."""
-        Y = read_rows(Y)
+        Y = self._read_rows(Y)
         mask = np.ones(Y.shape, dtype=bool)
         for group in self._groups_of(Y.shape[1]):
             part = Y[:, group]
@@ -94,7 +99,7 @@ class SelfSelection(Missingness):
             mask[:, group] = np.arange(group.size) == winner[:, None]
         return mask
 
-    def transformed(self, transforms: Sequence[Transform], names: Sequence[str]) -> SelfSelection:
+    def transformed(self, transforms: Sequence[Scale], names: Sequence[str]) -> SelfSelection:
         """Return the rule itself: the largest stays the largest, if its group has one scale."""
         for group in self._groups_of(len(transforms)):
             first = transforms[group[0]]
@@ -108,7 +113,7 @@ class SelfSelection(Missingness):
 
     def hidden_region(self, X: ArrayLike) -> Box:
         """Box of what lies below the winner; a cell whose group shows no winner may be anything."""
-        X = read_rows(X)
+        X = self._read_rows(X)
         winners = self._winners(X)
 
         def hidden_set(row: int, column: int) -> SeenSet:
@@ -119,7 +124,7 @@ class SelfSelection(Missingness):
 
         return Box(np.isnan(X), hidden_set)
 
-    def holes(self, X: NDArray[np.floating], scan: Scan) -> Holes:
+    def holes(self, X: Values, scan: Scan) -> Holes:
         """Return what lies below the winner of each hidden cell, as arrays."""
         hidden = np.isnan(X)
         winners = self._winners(X)
@@ -132,12 +137,7 @@ class SelfSelection(Missingness):
         below = one_interval_each(far, limit) if self.largest else one_interval_each(limit, far)
         return gather(index, [below], [column]).with_missing_at_random(hidden & ~bounded)
 
-    def check(
-        self,
-        X: NDArray[np.floating],
-        names: Sequence[str],
-        at_random: NDArray[np.bool_] | None = None,
-    ) -> None:
+    def check(self, X: Values, names: Sequence[str], at_random: Mask | None = None) -> None:
         """Raise a ``ContradictionError`` for a row of which a group shows two values, or none.
 
         Cells in ``at_random`` did not take part in the choice. A group may show none if it lies in it
@@ -178,7 +178,7 @@ class SelfSelection(Missingness):
             return [np.arange(width)]
         return [np.array(group, dtype=np.intp) for group in self.groups]
 
-    def _winners(self, X: NDArray[np.floating]) -> Floats:
+    def _winners(self, X: Values) -> Floats:
         """For each cell, the value that its group shows; NaN where there is none."""
         out = np.full(X.shape, np.nan)
         for group in self._groups_of(X.shape[1]):

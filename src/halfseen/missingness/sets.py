@@ -20,6 +20,8 @@ from halfseen.checks import is_iterable, real_array
 from halfseen.errors import AssumptionWarning, InputError
 
 Floats = NDArray[np.float64]
+# To another scale, or back.
+Increasing = Callable[[ArrayLike], Floats]
 
 
 class SeenSet(ABC):
@@ -80,9 +82,7 @@ class SeenSet(ABC):
         return self.probability(x) > 0.0
 
     @abstractmethod
-    def mapped(
-        self, end: Callable[[ArrayLike], Floats], inverse: Callable[[ArrayLike], Floats]
-    ) -> SeenSet:
+    def mapped(self, end: Increasing, inverse: Increasing) -> SeenSet:
         """Return the set on another, increasing scale.
 
         ``end`` takes limits there, -inf and inf to themselves; ``inverse`` leads back.
@@ -173,9 +173,7 @@ class Interval(SeenSet):
         """1 inside, 0 outside."""
         return self.contains(x).astype(float)
 
-    def mapped(
-        self, end: Callable[[ArrayLike], Floats], inverse: Callable[[ArrayLike], Floats]
-    ) -> Interval:
+    def mapped(self, end: Increasing, inverse: Increasing) -> Interval:
         """Return the interval between the mapped ends."""
         lower, upper = float(end(self.lower)), float(end(self.upper))
         if lower == upper:
@@ -246,9 +244,7 @@ class Union(SeenSet):
         """1 inside, 0 outside."""
         return self.contains(x).astype(float)
 
-    def mapped(
-        self, end: Callable[[ArrayLike], Floats], inverse: Callable[[ArrayLike], Floats]
-    ) -> SeenSet:
+    def mapped(self, end: Increasing, inverse: Increasing) -> SeenSet:
         """Return the union of the mapped intervals that are not empty on the new scale."""
         reach = [piece for piece in self.intervals if float(end(piece.upper)) > -math.inf]
         if not reach:
@@ -262,7 +258,42 @@ class Union(SeenSet):
         return " | ".join(map(repr, self.intervals))
 
 
-class Predicate(SeenSet):
+class _Asked(SeenSet):
+    """A set known only through a function."""
+
+    def __init__(self, function: Callable[[Floats], ArrayLike], name: str | None = None) -> None:
+        kind = type(self).__name__
+        if not callable(function):
+            raise InputError(f"{kind} takes a function of an array; got {function!r}.")
+        self.function = function
+        self.name = name or f"{kind}({getattr(function, '__name__', 'function')})"
+
+    @property
+    def pieces(self) -> None:
+        """Not known."""
+        return None
+
+    def _answer(self, x: Floats) -> NDArray[Any]:
+        """Ask the function, and check that it answers for each value."""
+        try:
+            answer = np.asarray(self.function(x))
+        except Exception as error:
+            raise InputError(
+                f"{self.name} failed on an array of shape {x.shape}: {error}. It is given a NumPy "
+                "array, and must answer for each value; write (x > 0) & (x < 1), not 0 < x < 1."
+            ) from error
+        if answer.shape != x.shape:
+            raise InputError(
+                f"{self.name} must answer with one entry for each value: it was given shape {x.shape} "
+                f"and returned shape {answer.shape}. Write it with array operations."
+            )
+        return answer
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class Predicate(_Asked):
     """A set known only through a membership function.
 
     The exact solvers find the ends of its intervals by scanning about 16 000 points, dense where
@@ -284,22 +315,10 @@ class Predicate(SeenSet):
     array([False,  True])
     """
 
-    def __init__(self, function: Callable[[Floats], ArrayLike], name: str | None = None) -> None:
-        if not callable(function):
-            raise InputError(f"Predicate takes a function of an array; got {function!r}.")
-        self.function = function
-        self.name = name or f"Predicate({getattr(function, '__name__', 'function')})"
-
-    @property
-    def pieces(self) -> None:
-        """Not known."""
-        return None
-
     def contains(self, x: ArrayLike) -> NDArray[np.bool_]:
         """Ask the function."""
         x = real_array("values", x)
-        answer = np.asarray(_ask(self.name, self.function, x))
-        _check_answer(self.name, x, answer)
+        answer = self._answer(x)
         if answer.dtype != bool and not np.isin(answer, (0, 1)).all():
             raise InputError(
                 f"{self.name} must answer True or False for each value; got "
@@ -311,20 +330,15 @@ class Predicate(SeenSet):
         """1 inside, 0 outside."""
         return self.contains(x).astype(float)
 
-    def mapped(
-        self, end: Callable[[ArrayLike], Floats], inverse: Callable[[ArrayLike], Floats]
-    ) -> Predicate:
+    def mapped(self, end: Increasing, inverse: Increasing) -> Predicate:
         """Ask the function about original values."""
         return Predicate(lambda z: self.contains(inverse(z)), self.name)
 
     def __invert__(self) -> Predicate:
         return Predicate(lambda x: ~self.contains(x), f"~{self.name}")
 
-    def __repr__(self) -> str:
-        return self.name
 
-
-class Probability(SeenSet):
+class Probability(_Asked):
     """A value x is shown with probability ``function(x)``: the paper's sets ``S_i : R → [0, 1]``.
 
     Parameters
@@ -342,22 +356,10 @@ class Probability(SeenSet):
     array([0.5])
     """
 
-    def __init__(self, function: Callable[[Floats], ArrayLike], name: str | None = None) -> None:
-        if not callable(function):
-            raise InputError(f"Probability takes a function of an array; got {function!r}.")
-        self.function = function
-        self.name = name or f"Probability({getattr(function, '__name__', 'function')})"
-
-    @property
-    def pieces(self) -> None:
-        """Not a set of intervals."""
-        return None
-
     def probability(self, x: ArrayLike) -> Floats:
         """Ask the function."""
         x = real_array("values", x)
-        answer = np.asarray(_ask(self.name, self.function, x), dtype=float)
-        _check_answer(self.name, x, answer)
+        answer = self._answer(x).astype(float, copy=False)
         wrong = ~((answer >= 0.0) & (answer <= 1.0))
         if wrong.any():
             raise InputError(
@@ -366,17 +368,12 @@ class Probability(SeenSet):
             )
         return answer
 
-    def mapped(
-        self, end: Callable[[ArrayLike], Floats], inverse: Callable[[ArrayLike], Floats]
-    ) -> Probability:
+    def mapped(self, end: Increasing, inverse: Increasing) -> Probability:
         """Ask the function about original values."""
         return Probability(lambda z: self.probability(inverse(z)), self.name)
 
     def __invert__(self) -> Probability:
         return Probability(lambda x: 1.0 - self.probability(x), f"~{self.name}")
-
-    def __repr__(self) -> str:
-        return self.name
 
 
 def at_least(limit: float) -> Interval:
@@ -498,24 +495,6 @@ def _meet(left: tuple[Interval, ...], right: tuple[Interval, ...]) -> SeenSet:
     if not common:
         raise InputError("the two sets have no interval in common: no value would ever be seen.")
     return _join(tuple(common))
-
-
-def _ask(name: str, function: Callable[[Floats], ArrayLike], x: Floats) -> ArrayLike:
-    try:
-        return function(x)
-    except Exception as error:
-        raise InputError(
-            f"{name} failed on an array of shape {x.shape}: {error}. It is given a NumPy array, and "
-            "must answer for each value; write (x > 0) & (x < 1), not 0 < x < 1."
-        ) from error
-
-
-def _check_answer(name: str, x: Floats, answer: NDArray[np.generic]) -> None:
-    if answer.shape != x.shape:
-        raise InputError(
-            f"{name} must answer with one entry for each value: it was given shape {x.shape} and "
-            f"returned shape {answer.shape}. Write it with array operations."
-        )
 
 
 def _number(value: float) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from halfseen.errors import ContradictionError, InputError
-from halfseen.missingness.base import Floats, Generator, Missingness, Transform, read_rows
+from halfseen.missingness.base import Floats, Generator, Mask, Missingness, Scale, Values
 from halfseen.missingness.holes import SEEN, Holes, Scan, gather
 from halfseen.missingness.regions import Box
 
@@ -46,7 +46,7 @@ class RowTruncation(Missingness):
         """Number of columns, where it was stated."""
         return self._width
 
-    def contains(self, Y: Floats) -> NDArray[np.bool_]:
+    def contains(self, Y: Floats) -> Mask:
         """Ask the function, and check its answer."""
         try:
             answer = np.asarray(self._contains(Y))
@@ -62,16 +62,15 @@ class RowTruncation(Missingness):
             )
         return answer.astype(bool)
 
-    def seen(self, Y: ArrayLike, random_state: int | Generator | None = None) -> NDArray[np.bool_]:
+    def seen(self, Y: ArrayLike, random_state: int | Generator | None = None) -> Mask:
         """Mask that is True on whole rows."""
-        Y = read_rows(Y)
-        self.check_width(Y.shape[1])
+        Y = self._read_rows(Y)
         return np.repeat(self.contains(Y)[:, None], Y.shape[1], axis=1)
 
-    def transformed(self, transforms: Sequence[Transform], names: Sequence[str]) -> RowTruncation:
+    def transformed(self, transforms: Sequence[Scale], names: Sequence[str]) -> RowTruncation:
         """Return the rule that asks the function about rows in original units."""
 
-        def contains(Z: Floats) -> NDArray[np.bool_]:
+        def contains(Z: Floats) -> Mask:
             columns = [t.inverse(Z[:, j]) for j, t in enumerate(transforms)]
             return self.contains(np.stack(columns, axis=1))
 
@@ -85,16 +84,11 @@ class RowTruncation(Missingness):
             "that form."
         )
 
-    def holes(self, X: NDArray[np.floating], scan: Scan) -> Holes:
+    def holes(self, X: Values, scan: Scan) -> Holes:
         """Nothing is hidden in a row that is there."""
         return gather(np.full(X.shape, SEEN, dtype=np.int32), [], [])
 
-    def check(
-        self,
-        X: NDArray[np.floating],
-        names: Sequence[str],
-        at_random: NDArray[np.bool_] | None = None,
-    ) -> None:
+    def check(self, X: Values, names: Sequence[str], at_random: Mask | None = None) -> None:
         """Raise a ``ContradictionError`` for a half-seen row or a seen row outside the set.
 
         A row with cells missing at random is half-seen too: it cannot be shown to be in the set.

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from halfseen.data.row_blocks import CACHE_CELLS, CACHES_PER_PIECE
+from halfseen.data.row_blocks import CACHE_CELLS, CACHES_PER_CHUNK
 from halfseen.errors import InputError
 from halfseen.parallel import Tree, map_in_order, resolve_jobs, single_blas_thread
 from halfseen.scaling.engine import Arrays, Combine, Engine, Kept, Work, keepable, size_of
@@ -31,7 +31,7 @@ except ImportError:  # Windows
 AMPLIFICATION = 3
 # Bytes of a piece that is read and not kept, with the mask and the squares that are made of it, and
 # what the reader holds meanwhile: 90 MB were measured for each thread, of which a third are these.
-STREAMED = 4 * 8 * CACHES_PER_PIECE * CACHE_CELLS
+STREAMED = 4 * 8 * CACHES_PER_CHUNK * CACHE_CELLS
 PREFIX = "halfseen-scratch-"
 LOCK = "lock"
 

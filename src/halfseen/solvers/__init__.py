@@ -4,7 +4,7 @@ Algorithms give estimates; who comes through this door gets fits, of which more 
 stands above ``halfseen.results``; what is behind it, below.
 """
 
-from halfseen.data.learned_power import LearnedPower
+from halfseen.data.powers import LearnedPower
 from halfseen.results import Fit, returning_fits
 from halfseen.solvers.fit import METHODS
 from halfseen.solvers.fit import fit as _fit

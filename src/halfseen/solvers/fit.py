@@ -13,14 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from halfseen.data.frames import frame_kind
 from halfseen.data.interval_data import IntervalData, scan_of
-from halfseen.data.learned_power import LearnedPower
 from halfseen.data.moments import PairMoments
-from halfseen.data.names import check_names, with_names
 from halfseen.data.parquet_blocks import is_parquet
+from halfseen.data.powers import LearnedPower
 from halfseen.data.row_blocks import RowBlocks, is_mapped
-from halfseen.data.table import Table, read_table
+from halfseen.data.table import Table, check_names, frame_kind, read_table, with_names
 from halfseen.errors import (
     ApproximationWarning,
     AssumptionWarning,

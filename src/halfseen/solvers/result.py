@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.data.frames import labelled
-from halfseen.data.learned_power import LearnedPower
+from halfseen.data.powers import LearnedPower
+from halfseen.data.table import labelled
 from halfseen.data.transforms import Transform
 from halfseen.errors import InputError
 from halfseen.gaussian import Gaussian

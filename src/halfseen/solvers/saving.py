@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.archive import Archive, ArchiveError, read_archive, write_archive
-from halfseen.data.frames import LIBRARIES
-from halfseen.data.learned_power import LearnedPower, as_table, from_table
-from halfseen.data.names import check_names
+from halfseen.data.powers import LearnedPower, as_table, from_table
+from halfseen.data.table import LIBRARIES, check_names
 from halfseen.data.transforms import NAMED, BoxCox, Transform, YeoJohnson
 from halfseen.errors import AssumptionWarning, InputError
 from halfseen.gaussian import Gaussian

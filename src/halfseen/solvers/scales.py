@@ -9,8 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.data.interval_data import IntervalData, scan_of
-from halfseen.data.learned_power import LearnedPower, follow_power
-from halfseen.data.power import LARGEST_POWER, LEAST_POWER, learn_powers
+from halfseen.data.powers import (
+    LARGEST_POWER,
+    LEAST_POWER,
+    LearnedPower,
+    follow_power,
+    learn_powers,
+)
 from halfseen.data.table import Table
 from halfseen.data.transforms import (
     BoxCox,

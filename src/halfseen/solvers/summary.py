@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.checks import whole_number
-from halfseen.data.names import printable
+from halfseen.data.table import printable
 from halfseen.data.transforms import Identity, Log
 from halfseen.solvers.inference.intervals import NAMES, Limits, Methods
 

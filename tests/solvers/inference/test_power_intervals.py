@@ -8,8 +8,7 @@ import pytest
 from scipy import stats
 
 import halfseen as hs
-from halfseen.data.learned_power import as_table, follow_power
-from halfseen.data.power import ColumnCells, learn_power
+from halfseen.data.powers import ColumnCells, as_table, follow_power, learn_power
 from halfseen.data.transforms import BoxCox
 from halfseen.solvers.inference.intervals import Limits
 from halfseen.solvers.inference.power_intervals import edge_cutoff, widened

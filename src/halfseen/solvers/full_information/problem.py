@@ -16,8 +16,8 @@ from halfseen.data.moments import PairMoments
 from halfseen.data.table import check_finite, read_table
 from halfseen.errors import ContradictionError, InputError, NotIdentifiedError, spelled
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness
-from halfseen.missingness.grammar import quoted
 from halfseen.missingness.holes import SEEN, Holes, Scan
+from halfseen.missingness.rule_parts import quoted
 from halfseen.missingness.self_censoring import SelfCensoring
 from halfseen.missingness.sets import everything
 from halfseen.missingness.truncation import RowTruncation

@@ -93,7 +93,7 @@ def count(fixed: Arrays) -> Census:
 
 def seen_moments(fixed: Arrays, names: tuple[str, ...], like: PairMoments | None) -> PairMoments:
     """Return moments of the seen values of a piece, in standardised units."""
-    return PairMoments.of_piece(np.where(fixed["index"] == SEEN, fixed["Y"], np.nan), names, like)
+    return PairMoments.of_chunk(np.where(fixed["index"] == SEEN, fixed["Y"], np.nan), names, like)
 
 
 def checksums(fixed: Arrays) -> list[int]:

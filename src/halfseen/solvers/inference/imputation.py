@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.checks import whole_number
-from halfseen.data.frames import frame_kind, frame_of
 from halfseen.data.interval_data import IntervalData
-from halfseen.data.table import Table, read_table
+from halfseen.data.table import Table, frame_kind, frame_of, read_table
 from halfseen.data.transforms import Identity, Transform, back_to_units
 from halfseen.errors import AssumptionWarning, InputError
 from halfseen.gaussian import Gaussian

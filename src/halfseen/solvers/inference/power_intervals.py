@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import chdtrc, chdtri
 
-from halfseen.data.learned_power import LearnedPower
-from halfseen.data.power import LARGEST_POWER, LEAST_POWER
+from halfseen.data.powers import LARGEST_POWER, LEAST_POWER, LearnedPower
 from halfseen.solvers.inference.intervals import Limits, Location
 
 Floats = NDArray[np.float64]

@@ -1,30 +1,40 @@
-"""From the words of a command to a table, a rule and scales."""
+"""From the words of a command to a table, a rule and scales; large tables are fitted in pieces."""
 
 from __future__ import annotations
 
+import csv
 import glob
 import io
 import os
 import sys
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.cli.options import Blank, Wanted
+from halfseen.cli.options import Blank, Covariance, TableOptions
+from halfseen.cli.running import say
 from halfseen.data.cells import CellFormat
-from halfseen.data.csv_records import Records, read_records
+from halfseen.data.csv_files import Records, read_records
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.limits import read_limits
-from halfseen.data.reading import FileColumns, read_columns, read_parquet
+from halfseen.data.parquet_blocks import SUFFIXES as PARQUET
+from halfseen.data.parquet_blocks import bytes_in_memory, is_parquet, scan_parquet
+from halfseen.data.raw_columns import FileColumns
+from halfseen.data.readers import read_columns, read_parquet
+from halfseen.data.row_blocks import RowBlocks
 from halfseen.data.transforms import read_transforms
 from halfseen.errors import InputError
 from halfseen.missingness import Combined, DetectionLimits, rules
-from halfseen.missingness.base import Missingness
-from halfseen.missingness.columns import listed
+from halfseen.missingness.base import Missingness, listed
+from halfseen.scaling.cluster import connected
+from halfseen.solvers import Fit
+from halfseen.solvers import fit as learn
 
-PARQUET = (".parquet", ".pq")
+# Bytes of numbers beyond which one file is read in pieces without being asked to.
+LARGE = 2**28
 
 
 @dataclass(frozen=True)
@@ -39,8 +49,8 @@ class Input:
     records: Records | None
 
 
-def read_input(wanted: Wanted) -> Input:
-    """Read the table, the rule and the scales."""
+def read_input(wanted: TableOptions, quiet: bool = False) -> Input:
+    """Read the table, the rule and the scales; say what is in the table, unless that would disturb."""
     data, records = _table(wanted)
     rule = read_rule(wanted, data)
     if wanted.saturated:
@@ -57,8 +67,10 @@ def read_input(wanted: Wanted) -> Input:
                 "--limits."
             )
         mask = np.zeros(data.shape, dtype=bool)
-    scales = read_scales(wanted.log, wanted.transform, data.names)
-    return Input(data, rule, mask, scales, records)
+    given = Input(data, rule, mask, read_scales(wanted, data.names), records)
+    if not quiet:
+        say(f"{wanted.data}: {data.describe()}")
+    return given
 
 
 def _refuse_many(data: str) -> None:
@@ -70,7 +82,7 @@ def _refuse_many(data: str) -> None:
         )
 
 
-def _table(wanted: Wanted) -> tuple[IntervalData, Records | None]:
+def _table(wanted: TableOptions) -> tuple[IntervalData, Records | None]:
     _refuse_many(wanted.data)
     form: dict[str, Any] = {
         "decimal": wanted.decimal,
@@ -95,17 +107,15 @@ def _table(wanted: Wanted) -> tuple[IntervalData, Records | None]:
 
 def split_names(text: str) -> list[str]:
     """Read names separated by commas; quotes keep a comma inside a name."""
-    import csv
-
     names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
     if not names or not all(names):
         raise InputError(f"names are separated by commas, as in lead,zinc; got {text!r}.")
     return names
 
 
-def read_rule(wanted: Wanted, data: IntervalData) -> Missingness | None:
+def read_rule(wanted: TableOptions, data: IntervalData) -> Missingness | None:
     """Put --seen and --limits together."""
-    told = rules(list(wanted.seen)) if wanted.seen else None
+    told = rules(wanted.seen) if wanted.seen else None
     if wanted.limits is None:
         return None if told is None else told.for_columns(data.names)
     limits = read_limits(
@@ -139,25 +149,94 @@ def read_rule(wanted: Wanted, data: IntervalData) -> Missingness | None:
     return Combined([(own.tolist(), part), (rest.tolist(), others)]) if own.size else others
 
 
-def read_scales(log: bool, told: tuple[str, ...], names: tuple[str, ...]) -> Any:
+def read_scales(wanted: TableOptions, names: tuple[str, ...]) -> Any:
     """Read --log and --transform: one scale for all columns, and others for some; None for none."""
-    common = "log" if log else "none"
+    common = ["log"] if wanted.log else []
     by_name: dict[str, str] = {}
-    general = 0
-    for text in told:
+    for text in wanted.transform or ():
         before, colon, scale = text.rpartition(":")
         if not colon:
-            common, general = text, general + 1
+            common.append(text)
             continue
         for name in split_names(before):
             if name in by_name:
                 raise InputError(f"--transform names column {name!r} twice.")
             by_name[name] = scale.strip()
-    if general + log > 1:
+    if len(common) > 1:
         raise InputError(
             "give one scale for all columns, with --log or --transform, and others as 'column: scale'."
         )
-    if not log and not told:
+    if not common and not by_name:
         return None
     read_transforms(by_name, names)
-    return {name: by_name.get(name, common) for name in names}
+    return {name: by_name.get(name, common[0] if common else "none") for name in names}
+
+
+def in_pieces(wanted: TableOptions, memory: str | None, scheduler: str | None) -> bool:
+    """Whether the table is to be read in pieces."""
+    asked = [f"--{k}" for k, v in (("memory", memory), ("scheduler", scheduler)) if v is not None]
+    name = wanted.data
+    if name == "-" or not (is_parquet(name) or any(sign in name for sign in "*?[")):
+        if asked:
+            raise InputError(
+                f"{asked[0]} is for Parquet files, which are read in pieces; {name} is not one. "
+                "Convert it to Parquet first."
+            )
+        return False
+    if asked or not os.path.isfile(name):
+        return True
+    return name.lower().endswith(PARQUET) and bytes_in_memory(name) > LARGE
+
+
+def fit_in_pieces(
+    wanted: TableOptions,
+    method: str,
+    covariance: Covariance | None,
+    seed: int,
+    quiet: bool,
+    scheduler: str | None,
+    **options: Any,
+) -> Fit:
+    """Fit Parquet files piece by piece."""
+    _refuse(wanted)
+    columns = None if wanted.columns is None else split_names(wanted.columns)
+    blocks = scan_parquet(wanted.data, columns)
+    if not quiet:
+        n, d = blocks.shape
+        pieces = f"{len(blocks)} piece{'' if len(blocks) == 1 else 's'}"
+        say(f"{wanted.data}: {n:,} rows, {d} columns, read in {pieces}")
+    rule = read_rule(wanted, _names_only(blocks))
+    if wanted.blank is Blank.RANDOM:
+        # Every hidden cell of numbers is blank, so that the rule has nothing left to say.
+        rule = None
+    elif wanted.blank is Blank.HIDDEN and rule is None:
+        raise InputError("--blank hidden says that a rule hid the blank cells; state it by --seen.")
+    with nullcontext() if scheduler is None else connected(scheduler) as client:
+        return learn(
+            blocks,
+            rule,
+            method,
+            covariance=None if covariance is None else str(covariance),
+            random_state=seed,
+            progress=True,
+            transforms=read_scales(wanted, blocks.names),
+            client=client,
+            **options,
+        )
+
+
+def _refuse(wanted: TableOptions) -> None:
+    """Refuse what needs the whole table, or cells of text."""
+    for option, given, why in (
+        ("--saturated", wanted.saturated, "set such values to null in the files"),
+        ("--index", wanted.index is not None, "name the columns of numbers with --columns"),
+        ("--missing", bool(wanted.missing), "set such values to null in the files"),
+    ):
+        if given:
+            raise InputError(f"{option} is not for tables that are read in pieces; {why}.")
+
+
+def _names_only(blocks: RowBlocks) -> IntervalData:
+    """Return a table with the same columns, for rules that ask for no more."""
+    empty = np.full((1, blocks.shape[1]), np.nan)
+    return IntervalData(empty, empty, blocks.names)

@@ -4,67 +4,57 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
-from typing import IO, Any, Protocol
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from halfseen.data.cell_columns import RawColumn, ReadColumn, read_bounds, read_column, text_of
-from halfseen.data.cell_reasons import called, shorten
-from halfseen.data.cells import CellFormat, read_cell
-from halfseen.data.conventions import Contents, Wanted, choose, find_column
-from halfseen.data.csv_records import Records, read_records
-from halfseen.data.flags import (
-    apply_flags,
+from halfseen.data.cell_columns import (
+    ReadColumn,
     example_of_flags,
     example_of_numbers,
     holds_measurements,
-    join_ends,
+    read_wanted,
+    whole_column,
 )
-from halfseen.data.frame_columns import FrameColumns, open_parquet
+from halfseen.data.cells import (
+    A_DATE,
+    NO_NUMBER,
+    TRUE_FALSE,
+    CellFormat,
+    called,
+    read_cell,
+    shorten,
+)
+from halfseen.data.conventions import Contents, choose, find_column
+from halfseen.data.csv_files import read_records
 from halfseen.data.interval_data import IntervalData
-from halfseen.data.unreadable import UnreadableCell, count_by_column, error_for, whole_column
+from halfseen.data.raw_columns import Columns, FileColumns, FrameColumns, open_parquet
 from halfseen.errors import AssumptionWarning, InputError, argument
 
-
-class Columns(Protocol):
-    """A table, column by column, wherever it came from."""
-
-    source: str
-    frame: str | None
-    names: list[str]
-    rows: int
-    lines: Sequence[int] | None
-    labels_of_index: tuple[str, ...] | None
-    index_of_frame: Any
-
-    def column(self, place: int) -> RawColumn:
-        """Return a column as texts or numbers."""
-
-    def labels(self, place: int) -> tuple[str, ...]:
-        """Return a column as labels of the rows."""
+# As many cells are shown in full; the others are counted by column.
+SHOWN = 8
+# What a column holds if every cell has the same one of these reasons.
+WHOLE_COLUMN = {NO_NUMBER: "no numbers", A_DATE: "dates", TRUE_FALSE: "true and false"}
 
 
-class FileColumns:
-    """The columns of a file of separated values."""
+class UnreadableCell(NamedTuple):
+    """One cell that cannot be read: its row (from 0), its line in the file, and why."""
 
-    frame: str | None = None
-    labels_of_index: tuple[str, ...] | None = None
-    index_of_frame: Any = None
+    row: int
+    line: int | None
+    column: str
+    text: str
+    reason: str
 
-    def __init__(self, records: Records) -> None:
-        self.source, self.names = records.source, records.names
-        self.lines: Sequence[int] | None = records.lines
-        self.rows = len(records.lines)
-        self._columns = records.columns
 
-    def column(self, place: int) -> RawColumn:
-        """Return a column of texts."""
-        return RawColumn(self.names[place], self._columns[place], None)
+class UnreadableError(InputError):
+    """A table has cells that cannot be read; ``cells`` lists all of them."""
 
-    def labels(self, place: int) -> tuple[str, ...]:
-        """Return a column as labels of the rows."""
-        return self._columns[place]
+    def __init__(self, message: str, cells: Sequence[UnreadableCell] = ()) -> None:
+        super().__init__(message)
+        self.cells = list(cells)
 
 
 def read_csv(
@@ -220,10 +210,10 @@ def from_frame(
 def read_columns(
     table: Columns,
     form: CellFormat,
-    columns: Sequence[str] | str | None,
-    index: str | None,
-    unreadable: str,
-    companions: bool,
+    columns: Sequence[str] | str | None = None,
+    index: str | None = None,
+    unreadable: str = "refuse",
+    companions: bool = True,
 ) -> IntervalData:
     """Read the columns that are wanted of a file or a frame."""
     if columns is None and isinstance(table, FileColumns):
@@ -240,114 +230,104 @@ def read_columns(
     if not wanted or not table.rows:
         raise InputError(f"{table.source} has no {'rows' if wanted else 'columns'} to read.")
     labels = table.labels_of_index if place is None else table.labels(place)
-    read = [_read_wanted(table, form, one) for one in wanted]
-    names = [one.name for one in wanted]
-    _tell_problems(table, names, read, labels, unreadable)
-    _tell_estimated(names, read)
-    _tell_odd_limits(names, read)
+    read = {one.name: read_wanted(table, form, one) for one in wanted}
+    _tell_problems(table, read, labels, unreadable)
+    _tell_estimated(read)
+    _tell_odd_limits(read)
+    ends = [[cells.lower, cells.upper, cells.not_detected] for cells in read.values()]
+    lower, upper, not_detected = (np.stack(end, axis=1) for end in zip(*ends, strict=True))
     return IntervalData(
-        np.stack([cells.lower for cells in read], axis=1),
-        np.stack([cells.upper for cells in read], axis=1),
-        names,
+        lower,
+        upper,
+        list(read),
         labels=labels,
-        not_detected=np.stack([cells.not_detected for cells in read], axis=1),
+        not_detected=not_detected,
         frame=table.frame,
         index=table.index_of_frame if place is None else None,
     )
 
 
-def _read_wanted(table: Columns, form: CellFormat, wanted: Wanted) -> ReadColumn:
-    """Read one column with its companions."""
-    if wanted.value is None:
-        assert wanted.lower is not None
-        assert wanted.upper is not None
-        low, cells = read_bounds(_measurements(table, wanted.lower), form, "lower")
-        high, of_upper = read_bounds(_measurements(table, wanted.upper), form, "upper")
-        problems = of_upper.problems | cells.problems
-        join_ends(low, high, cells)
-        for row, (text, reason) in problems.items():
-            cells.refuse(row, text, reason)
-        return cells
-    raw = _measurements(table, wanted.value)
-    cells = read_column(raw, form)
-    if wanted.flags:
-        apply_flags(cells, raw, [table.column(flag) for flag in wanted.flags])
-    return cells
-
-
-def _measurements(table: Columns, place: int) -> RawColumn:
-    """Return a column, unless its type says that it holds no measurements."""
-    raw = table.column(place)
-    if raw.kind:
-        shown = (text_of(raw, row) for row in range(table.rows))
-        raise InputError(whole_column(raw.name, raw.kind, shown))
-    return raw
-
-
 def _tell_problems(
-    table: Columns,
-    names: Sequence[str],
-    read: Sequence[ReadColumn],
-    labels: tuple[str, ...] | None,
-    unreadable: str,
+    table: Columns, read: dict[str, ReadColumn], labels: tuple[str, ...] | None, unreadable: str
 ) -> None:
     """Refuse, or warn of, the cells that cannot be read."""
-    found = [
+    wrong = [
         UnreadableCell(row, None if table.lines is None else table.lines[row], name, text, reason)
-        for name, cells in zip(names, read, strict=True)
+        for name, cells in read.items()
         for row, (text, reason) in cells.problems.items()
     ]
-    if not found:
+    if not wrong:
         return
 
-    def place(cell: UnreadableCell) -> str:
+    def show(cell: UnreadableCell) -> str:
         label = "" if labels is None or not labels[cell.row] else f" ({labels[cell.row]})"
         where = f"row {cell.row}{label}" if cell.line is None else f"line {cell.line}"
-        return f"{where}, column {called(cell.column)}"
+        return f"{where}, column {called(cell.column)}: {shorten(cell.text)} {cell.reason}."
 
-    found.sort(key=lambda cell: cell.row)
-    hopeless = [name for name, cells in zip(names, read, strict=True) if cells.missing.all()]
-    error = error_for(found, hopeless, table.source, place)
+    wrong.sort(key=lambda cell: cell.row)
     if unreadable == "refuse":
-        raise error
-    first = found[0]
-    warnings.warn(
-        f"{len(found)} cells cannot be read and are taken as missing: "
-        f"{count_by_column(cell.column for cell in found)}. The first is {place(first)}: "
-        f"{shorten(first.text)} {first.reason}.",
-        AssumptionWarning,
-        stacklevel=4,
+        hopeless = [name for name, cells in read.items() if cells.missing.all()]
+        lines = _unreadable_lines(wrong, hopeless, show)
+        raise UnreadableError(f"{table.source}: " + "\n".join(lines), wrong)
+    _warn(
+        f"{len(wrong)} cells cannot be read and are taken as missing: "
+        f"{_by_column(Counter(cell.column for cell in wrong))}. The first is {show(wrong[0])}"
     )
 
 
-def _tell_estimated(names: Sequence[str], read: Sequence[ReadColumn]) -> None:
+def _unreadable_lines(
+    cells: Sequence[UnreadableCell], hopeless: Sequence[str], show: Callable[[UnreadableCell], str]
+) -> list[str]:
+    """Say of columns of which no cell can be read what they hold, and show some of the other cells."""
+    lines = []
+    told = set()
+    by_column: dict[str, list[UnreadableCell]] = {}
+    for cell in cells:
+        by_column.setdefault(cell.column, []).append(cell)
+    for name in hopeless:
+        of_column = by_column.get(name, [])
+        reasons = {cell.reason for cell in of_column}
+        if len(reasons) == 1 and (held := WHOLE_COLUMN.get(*reasons)):
+            lines.append(whole_column(name, held, (cell.text for cell in of_column)))
+            told.add(name)
+    others = [cell for cell in cells if cell.column not in told]
+    if others:
+        count = "1 cell" if len(others) == 1 else f"{len(others)} cells"
+        lines.append(f"{count} cannot be read:")
+        lines += [f"  {show(cell)}" for cell in others[:SHOWN]]
+        if len(others) > SHOWN:
+            rest = _by_column(Counter(cell.column for cell in others[SHOWN:]))
+            lines.append(f"  and {len(others) - SHOWN} more: {rest}.")
+        lines.append(
+            f"Correct them; or tell words of your own with {argument('not_detected')} and "
+            f"{argument('missing')}; or pass {argument('unreadable', 'missing')} to take them as "
+            "missing."
+        )
+    return lines
+
+
+def _tell_estimated(read: dict[str, ReadColumn]) -> None:
     """Warn that estimated values are taken as if they were measured."""
-    counts = {name: int(cells.estimated.sum()) for name, cells in zip(names, read, strict=True)}
+    counts = {name: int(cells.estimated.sum()) for name, cells in read.items()}
     if any(counts.values()):
-        told = ", ".join(f"{count} in {called(name)}" for name, count in counts.items() if count)
-        warnings.warn(
-            f"the qualifier J marks estimated values ({told}); they are taken as they are, as "
-            "exact as the others.",
-            AssumptionWarning,
-            stacklevel=4,
+        _warn(
+            f"the qualifier J marks estimated values ({_by_column(counts)}); they are taken as they "
+            "are, as exact as the others."
         )
 
 
-def _tell_odd_limits(names: Sequence[str], read: Sequence[ReadColumn]) -> None:
+def _tell_odd_limits(read: dict[str, ReadColumn]) -> None:
     """Warn of limits that no value of a positive column can lie below."""
-    told = []
-    for name, cells in zip(names, read, strict=True):
-        seen = cells.lower == cells.upper
-        odd = int((np.isneginf(cells.lower) & (cells.upper <= 0.0)).sum())
-        if odd and seen.any() and (cells.lower[seen] > 0.0).all():
-            told.append(f"{odd} in {called(name)}")
-    if told:
-        warnings.warn(
-            f"cells lie below a limit of 0 or less ({', '.join(told)}), though all seen values of "
+    counts = {}
+    for name, cells in read.items():
+        seen = cells.lower[cells.lower == cells.upper]
+        if seen.size and (seen > 0.0).all():
+            counts[name] = int((np.isneginf(cells.lower) & (cells.upper <= 0.0)).sum())
+    if any(counts.values()):
+        _warn(
+            f"cells lie below a limit of 0 or less ({_by_column(counts)}), though all seen values of "
             "the column are positive. If 0 stands for a limit that is not known, write ND; a "
-            "limit that is known belongs in the cell.",
-            AssumptionWarning,
-            stacklevel=4,
+            "limit that is known belongs in the cell."
         )
 
 
@@ -355,10 +335,18 @@ def _doubt_names(table: FileColumns, form: CellFormat) -> None:
     """Warn if the first line looks like a row of the table."""
     cells = [read_cell(name, form) for name in table.names]
     if all(not cell.problem and np.isfinite(cell.lower + cell.upper) for cell in cells):
-        warnings.warn(
+        _warn(
             f"{table.source}: the first line holds numbers ({', '.join(table.names[:3])}"
             f"{', ...' if len(table.names) > 3 else ''}), and is read as the names of the columns. "
-            "If it is a row, put a line with names before it.",
-            AssumptionWarning,
-            stacklevel=4,  # whoever called read_csv
+            "If it is a row, put a line with names before it."
         )
+
+
+def _by_column(counts: Mapping[str, int]) -> str:
+    """Say how many there are in each column that has any."""
+    return ", ".join(f"{count} in {called(name)}" for name, count in counts.items() if count)
+
+
+def _warn(sentence: str) -> None:
+    # The level is that of whoever called read_csv.
+    warnings.warn(sentence, AssumptionWarning, stacklevel=5)
