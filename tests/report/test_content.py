@@ -9,7 +9,7 @@ import pytest
 import halfseen as hs
 from halfseen.report import content as content_module
 from halfseen.report import report_content
-from halfseen.report.ticks import ticks_in_units
+from halfseen.report.marginals import ticks_in_units
 from halfseen.solvers.result import Note, Status
 from halfseen.solvers.summary import monte_carlo_share
 from tests.report.conftest import quietly

@@ -1,8 +1,9 @@
-"""The table behind a fit, on the scale that was modelled: what is seen, and where the rest can be."""
+"""The table behind a fit, read once: what is seen of it on the modelled scale, where the rest can be."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -33,7 +34,7 @@ WORDS = {
 }
 
 
-class Pieces(NamedTuple):
+class Ranges(NamedTuple):
     """Ranges of cells that may lie in one of several.
 
     ``owner`` is the set of each range, ``cells`` how many lie in each set.
@@ -52,7 +53,32 @@ class Pieces(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class ShownColumn:
+    """A column on the modelled scale.
+
+    Attributes
+    ----------
+    kind : int8 array of shape (n,)
+        What is known of each cell: SEEN, BELOW and so on.
+    lower, upper : arrays of shape (n,)
+        Least and largest value of each cell; its value where it is seen.
+    ranges : Ranges
+        Of the cells that may lie in one of several.
+    """
+
+    kind: Kinds
+    lower: Floats
+    upper: Floats
+    ranges: Ranges
+
+    @cached_property
+    def seen(self) -> Floats:
+        """Return the seen values."""
+        return self.lower[self.kind == SEEN]
+
+
+@dataclass(frozen=True, eq=False)
+class ShownTable:
     """A table on the modelled scale.
 
     Attributes
@@ -63,8 +89,6 @@ class Cells:
         The set that each cell lies in; negative where it is seen.
     sets : SetTable
         In the units of ``values``.
-    set_kind : int8 array
-        What a set says: BELOW, ABOVE, BETWEEN, EITHER or ANYWHERE.
     tied : boolean array of shape (n, d)
         Where a linear inequality ties the cell to other columns: it stands in one, or is hidden by one.
     labels : tuple of str or None
@@ -74,53 +98,45 @@ class Cells:
     values: Floats
     index: NDArray[np.int32]
     sets: SetTable
-    set_kind: Kinds
-    set_lower: Floats
-    set_upper: Floats
     tied: NDArray[np.bool_]
     labels: tuple[str, ...] | None
 
-    def first(self, columns: int) -> Cells:
-        """Return the first columns."""
-        return replace(
-            self,
-            values=self.values[:, :columns],
-            index=self.index[:, :columns],
-            tied=self.tied[:, :columns],
+    @cached_property
+    def _described(self) -> tuple[Kinds, Floats, Floats]:
+        """Kind and outer ends of each set."""
+        sets = self.sets
+        sizes = np.diff(sets.start)
+        low, high = np.full(len(sets), -np.inf), np.full(len(sets), np.inf)
+        some = np.flatnonzero(sizes > 0)
+        if some.size:
+            low[some] = np.minimum.reduceat(sets.lower, sets.start[some])
+            high[some] = np.maximum.reduceat(sets.upper, sets.start[some])
+        kind = np.full(len(sets), BETWEEN, dtype=np.int8)
+        kind[np.isneginf(low)] = BELOW
+        kind[np.isposinf(high)] = ABOVE
+        kind[np.isneginf(low) & np.isposinf(high)] = ANYWHERE
+        kind[sizes > 1] = EITHER
+        return kind, low, high
+
+    def column(self, j: int) -> ShownColumn:
+        """Return what is known of the cells of a column."""
+        index, x = self.index[:, j], self.values[:, j]
+        seen = index == NO_SET
+        set_kind, low, high = self._described
+        kind = np.where(seen, SEEN, set_kind[index]).astype(np.int8)
+        several, cells = np.unique(index[kind == EITHER], return_counts=True)
+        kind[(kind == ANYWHERE) & self.tied[:, j]] = TIED
+        some = self.sets.take(several.astype(np.intp))
+        owner = np.repeat(np.arange(several.size), np.diff(some.start))
+        return ShownColumn(
+            kind,
+            np.where(seen, x, low[index]),
+            np.where(seen, x, high[index]),
+            Ranges(some.lower, some.upper, owner, cells),
         )
 
-    def kind(self, j: int) -> Kinds:
-        """Return what is known of each cell of a column."""
-        index = self.index[:, j]
-        kind = np.where(index == NO_SET, SEEN, self.set_kind[index]).astype(np.int8)
-        kind[(kind == ANYWHERE) & self.tied[:, j]] = TIED
-        return kind
 
-    def lower(self, j: int) -> Floats:
-        """Least value of each cell; its value where it is seen."""
-        index = self.index[:, j]
-        return np.where(index == NO_SET, self.values[:, j], self.set_lower[index])
-
-    def upper(self, j: int) -> Floats:
-        """Largest value of each cell; its value where it is seen."""
-        index = self.index[:, j]
-        return np.where(index == NO_SET, self.values[:, j], self.set_upper[index])
-
-    def seen(self, j: int) -> Floats:
-        """Return the seen values of a column."""
-        return self.values[self.index[:, j] == NO_SET, j]
-
-    def pieces(self, j: int) -> Pieces:
-        """Return the ranges of the cells of a column that may lie in one of several."""
-        index = self.index[:, j]
-        chosen = index[(index != NO_SET) & (self.set_kind[index] == EITHER)]
-        own, cells = np.unique(chosen, return_counts=True)
-        some = self.sets.take(own.astype(np.intp))
-        owner = np.repeat(np.arange(own.size), np.diff(some.start))
-        return Pieces(some.lower, some.upper, owner, cells)
-
-
-def read_cells(fit: Fit) -> Cells | None:
+def read_shown(fit: Fit) -> ShownTable | None:
     """Read the table of a fit; None where the fit does not hold it."""
     source = fit.source
     if source is None or source.X is None:
@@ -129,10 +145,12 @@ def read_cells(fit: Fit) -> Cells | None:
     labels = None if labels is None else tuple(map(str, labels))
     if isinstance(source.missingness, RowTruncation):
         # Rows are shown whole or not at all: of the table at hand nothing is hidden.
-        values = _modelled(fit, seen_values(fit, None))
+        values = seen_values(fit, None)
+        if fit.transforms is not None:
+            columns = [t.forward(values[:, j]) for j, t in enumerate(fit.transforms)]
+            values = np.stack(columns, axis=1)
         index = np.full(values.shape, NO_SET, dtype=np.int32)
-        free = np.zeros(values.shape, dtype=bool)
-        return Cells(values, index, whole_line(), *_describe(whole_line()), free, labels)
+        return ShownTable(values, index, whole_line(), np.zeros(values.shape, dtype=bool), labels)
     # Where the rule hides them: any hidden cell may be a lost value, where losses are modelled.
     problem = read_source(replace(fit, loss=None), None)
     mean, scale = fit.gaussian.mean, fit.gaussian.standard_deviations
@@ -143,14 +161,8 @@ def read_cells(fit: Fit) -> Cells | None:
         lower=mean[column] + scale[column] * holes.sets.lower,
         upper=mean[column] + scale[column] * holes.sets.upper,
     )
-    return Cells(
-        mean + scale * np.where(problem.hidden, np.nan, problem.Y),
-        holes.index,
-        sets,
-        *_describe(sets),
-        _tied(holes),
-        labels,
-    )
+    values = mean + scale * np.where(problem.hidden, np.nan, problem.Y)
+    return ShownTable(values, holes.index, sets, _tied(holes), labels)
 
 
 def _tied(holes: Holes) -> NDArray[np.bool_]:
@@ -162,26 +174,3 @@ def _tied(holes: Holes) -> NDArray[np.bool_]:
     speaks_of = bound.V != 0.0
     speaks_of[np.arange(len(bound.owner)), bound.owner] = True
     return known @ speaks_of.astype(float) > 0.0
-
-
-def _modelled(fit: Fit, values: Floats) -> Floats:
-    if fit.transforms is None:
-        return values
-    columns = [t.forward(values[:, j]) for j, t in enumerate(fit.transforms)]
-    return np.stack(columns, axis=1)
-
-
-def _describe(sets: SetTable) -> tuple[Kinds, Floats, Floats]:
-    """Kind and outer ends of each set."""
-    sizes = np.diff(sets.start)
-    low, high = np.full(len(sets), -np.inf), np.full(len(sets), np.inf)
-    some = np.flatnonzero(sizes > 0)
-    if some.size:
-        low[some] = np.minimum.reduceat(sets.lower, sets.start[some])
-        high[some] = np.maximum.reduceat(sets.upper, sets.start[some])
-    kind = np.full(len(sets), BETWEEN, dtype=np.int8)
-    kind[np.isneginf(low)] = BELOW
-    kind[np.isposinf(high)] = ABOVE
-    kind[np.isneginf(low) & np.isposinf(high)] = ANYWHERE
-    kind[sizes > 1] = EITHER
-    return kind, low, high
