@@ -88,7 +88,7 @@ def collect(
     status: Status | None = None,
 ) -> tuple[Finding, ...]:
     """Put everything that was found into words, the most serious first."""
-    found = [
+    findings = [
         *_of_contradictions(table),
         *_of_blanks(table),
         *_of_pairs(table, counts),
@@ -98,13 +98,13 @@ def collect(
         *_of_losses(losses, marks),
         *_of_normality(normality, suggested),
     ]
-    return tuple(sorted(found, key=lambda finding: -LEVELS.index(finding.level)))
+    return tuple(sorted(findings, key=lambda finding: -LEVELS.index(finding.level)))
 
 
 def _of_contradictions(table: CheckedTable) -> Iterator[Finding]:
-    for found in table.contradictions:
+    for wrong in table.contradictions:
         title = "The data contradict the rule"
-        yield Finding("problem", title, _sentence(found.text), found.column)
+        yield Finding("problem", title, _sentence(wrong.text), wrong.column)
     if table.broken is not None and not table.contradictions:
         yield Finding("problem", "The table needs a rule", _sentence(table.broken))
     if table.rule is not None and not table.contradictions and table.broken is None:

@@ -105,10 +105,10 @@ class NormalityTest:
         return cls(name, nan, nan, nan, nan, nan, "none", reason)
 
     @classmethod
-    def of(cls, name: str, found: Distances, simulated: Floats, basis: str) -> NormalityTest:
+    def of(cls, name: str, off: Distances, simulated: Floats, basis: str) -> NormalityTest:
         """Return the outcome of a test."""
-        p, tail = p_values(found.square, simulated)
-        return cls(name, found.square, found.largest, p, tail, tail, basis)
+        p, tail = p_values(off.square, simulated)
+        return cls(name, off.square, off.largest, p, tail, tail, basis)
 
 
 @dataclass(frozen=True)
@@ -200,9 +200,9 @@ def judge_cells(
     column, _, _ = column.standardised()
     marginal = fit_cells(column.cells)
     phases = rng.random(max(1, min(MOST_PHASES, CELLS_PER_PHASE // column.size)))
-    found = distances(column.cells, marginal, phases)
+    off = distances(column.cells, marginal, phases)
     simulated = simulate_distances(column, marginal, simulations, phases.size, rng)
-    return NormalityTest.of(name, found, simulated, "cells")
+    return NormalityTest.of(name, off, simulated, "cells")
 
 
 def simulate_distances(

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,18 +52,6 @@ class Distances(NamedTuple):
 
     square: float
     largest: float
-
-
-class Hiding(Protocol):
-    """What hides the values of a column."""
-
-    def hide(self, x: Floats, rng: np.random.Generator) -> ColumnCells:
-        """Return what is left to be seen of complete values."""
-        ...
-
-    def moved(self, ends: Map) -> Hiding:
-        """Return the same on another scale, to which ``ends`` brings limits."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -111,7 +99,7 @@ class HiddenByRule:
         return self.cells(x, self.shows(x))
 
     def moved(self, ends: Map) -> HiddenByRule:
-        """Return the same on another scale."""
+        """Return the same on another scale, to which ``ends`` brings limits."""
         return HiddenByRule(ends(self.lower), ends(self.upper), self.group)
 
 
@@ -246,7 +234,7 @@ class LoneColumn:
     """The cells of a column of which something is known, and what hides them."""
 
     cells: ColumnCells
-    hiding: Hiding
+    hiding: HiddenByRule | HiddenByLimits
 
     @property
     def size(self) -> int:
