@@ -196,6 +196,10 @@ def _given_rule(source: Source) -> Missingness | None:
     return source.missingness if source.original is None else source.original_rule
 
 
+def _written(rule: Missingness) -> str:
+    return ADDRESS.sub("", repr(rule))
+
+
 def _rule_of(fit: Fit) -> dict[str, Any]:
     """Say which rule was believed: a text, and the rule as it is written, where there is one."""
     if fit.source is None:
@@ -210,7 +214,7 @@ def _rule_of(fit: Fit) -> dict[str, Any]:
         many = "One cell says its own limits" if own == 1 else f"{own:,} cells say their own limits"
         texts.append(f"{many}, as in “<0.05”, and these are believed to be right.")
     if rule is not None:
-        code = shorten(ADDRESS.sub("", repr(rule)), LONGEST_RULE)
+        code = shorten(_written(rule), LONGEST_RULE)
         texts.append(_introduction(rule, bool(own)))
         if "array of shape" in code:
             texts.append("The limits are listed under “Column by column”.")
@@ -274,7 +278,7 @@ def call_of(fit: Fit) -> str:
     arguments = ["data" if isinstance(original_table(fit), IntervalData) else "X"]
     rule = _given_rule(source)
     if rule is not None:
-        text = repr(rule)
+        text = _written(rule)
         if "array of shape" in text or "<" in text or len(text) > 300:
             lines.append(f"# rule is {shorten(text, 300)}")
             arguments.append("rule")
