@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.data.frames import frame_kind
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.moments import PairMoments
-from halfseen.data.names import check_names, with_names
+from halfseen.data.names import check_names
 from halfseen.data.power import ColumnCells
 from halfseen.data.table import LARGEST_SQUARED, Table, check_finite, read_table
 from halfseen.data.transforms import Identity, Transform, read_transforms
@@ -25,7 +24,6 @@ from halfseen.missingness.combined import Combined
 from halfseen.missingness.sets import Probability, everything
 from halfseen.missingness.truncation import RowTruncation
 from halfseen.solvers.full_information.problem import Problem, read_mask, read_problem
-from halfseen.solvers.result import Estimate
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -405,50 +403,3 @@ def without_a_fit() -> str:
 def _with_a_fit() -> str:
     """Say what tests a column that its own cells cannot."""
     return f"{spelled('pass fit=', 'leave --quick out')} to test it"
-
-
-def unpack(
-    X: Any,
-    missingness: Any,
-    at_random: Any,
-    transforms: Any,
-    fit: Estimate | None,
-    names: Sequence[str] | None = None,
-) -> tuple[Any, Any, Any, Any, Estimate | None, bool]:
-    """Take table, rule and transforms from a fit, where it stands for them; say last whether it does."""
-    if not isinstance(X, Estimate):
-        if fit is not None and not isinstance(fit, Estimate):
-            raise InputError(f"fit must be what halfseen.fit returned; got {fit!r}.")
-        if fit is not None:
-            transforms = fit.transforms if transforms is None else transforms
-        if names is not None:
-            X = with_names(X, names)
-        elif fit is not None:
-            X = _named(X, fit)
-        return X, missingness, at_random, transforms, fit, False
-    if names is not None:
-        raise InputError("a fit brings the names of its columns; names= goes with a table.")
-    if fit is not None and fit is not X:
-        raise InputError("two fits were given, one as X and another as fit=. Pass one of them.")
-    source = X.source
-    if source is None or source.X is None:
-        raise InputError("this fit does not hold its table; pass the table, and fit=.")
-    table = source.X if source.original is None else source.original
-    rule = source.missingness if source.original_rule is None else source.original_rule
-    return (
-        table,
-        rule if missingness is None else missingness,
-        source.missing_at_random if at_random is None else at_random,
-        X.transforms if transforms is None else transforms,
-        X,
-        missingness is None and at_random is None,
-    )
-
-
-def _named(X: Any, fit: Estimate) -> Any:
-    """Read a table without names as one with those of the fit."""
-    if isinstance(X, IntervalData) or frame_kind(X) is not None:
-        return X
-    table = read_table(X)
-    fits = table.values.shape[1] == len(fit.names)
-    return Table(table.values, fit.names) if fits else table

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
 from halfseen.checks import finite_vector, whole_number
-from halfseen.diagnostics.checked_table import CheckedTable, read, unpack, without_a_fit
+from halfseen.diagnostics.checked_table import CheckedTable, read, without_a_fit
 from halfseen.diagnostics.diagnosis import Diagnosis, PairShares, Share, clopper_pearson
 from halfseen.diagnostics.findings import collect
-from halfseen.diagnostics.fitted_rows import FittedTable, Ground, stand_on
+from halfseen.diagnostics.fitted_rows import FittedTable, Ground, stand_on, with_fit
 from halfseen.diagnostics.mechanism import look_at_mechanism, taken_at_random
 from halfseen.diagnostics.normality import suggest_transforms
 from halfseen.diagnostics.together import Losses, judge_losses, judge_normality
@@ -124,21 +124,19 @@ def diagnose(
     ('problem', {'x0': 'log', 'x1': 'log'})
     """
     simulations = whole_number("simulations", simulations, FEWEST_SIMULATIONS)
-    X, missingness, missing_at_random, transforms, fit, own = unpack(
+    X, missingness, missing_at_random, transforms, fitted = with_fit(
         X, missingness, missing_at_random, transforms, fit, names
     )
     with warnings.catch_warnings(), single_blas_thread():
         # Whatever there is to say about how the table is read becomes a finding.
         warnings.simplefilter("ignore", HalfseenWarning)
         table = read(X, missingness, missing_at_random, transforms)
-        d, fitted = len(table.names), None
-        if fit is not None:
-            if fit.gaussian.dimension != d:
-                raise InputError(f"the fit has {fit.gaussian.dimension} columns, but X has {d}.")
-            if not table.transformed:
-                covariance = fit.gaussian.covariance if covariance is None else covariance
-                mean = fit.gaussian.mean if mean is None else mean
-            fitted = FittedTable(fit, None if own else (X, missingness, missing_at_random))
+        g, d = None if fitted is None else fitted.fit.gaussian, len(table.names)
+        if g is not None and g.dimension != d:
+            raise InputError(f"the fit has {g.dimension} columns, but X has {d}.")
+        if g is not None and not table.transformed:
+            covariance = g.covariance if covariance is None else covariance
+            mean = g.mean if mean is None else mean
         seed = seed_of(random_state)
         ground = _ground(table, fitted, seed)
         losses = judge_losses(ground, seed) if isinstance(ground, Ground) else Losses.absent(ground)
@@ -150,13 +148,13 @@ def diagnose(
         )
         # No scale makes up for cells that were not hidden by the rule at all.
         tested = taken_at_random(table, marks)
-        total = d + (simulations if fit is not None and isinstance(ground, str) else 0)
+        total = d + (simulations if fitted is not None and isinstance(ground, str) else 0)
         with progress_bar("diagnose", total, progress) as advance:
             normality = judge_normality(tested, fitted, ground, simulations, seed, advance)
         doubted = {m.column for m in marks if m.level == "problem" and m.kind != "at random"}
         suggested = suggest_transforms(tested, normality.columns, doubted, simulations, seed)
     counts = table.seen.T.astype(np.int64) @ table.seen
-    status = None if fit is None else fit.status
+    status = None if fitted is None else fitted.fit.status
     return Diagnosis(
         rows=len(table.values),
         **paper_constants(table, covariance, mean, beta, seed),

@@ -11,7 +11,7 @@ mean.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -19,9 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from halfseen.data.frames import frame_kind
 from halfseen.data.interval_data import IntervalData
+from halfseen.data.names import with_names
+from halfseen.data.table import Table, read_table
 from halfseen.diagnostics.checked_table import column_rule, evenly, tested_rows
-from halfseen.errors import HalfseenError, argument
+from halfseen.errors import HalfseenError, InputError, argument
 from halfseen.gaussian import Gaussian
 from halfseen.missingness.holes import SEEN, Holes
 from halfseen.missingness.resolve import SetTable
@@ -39,7 +42,7 @@ from halfseen.solvers.full_information.expectation import (
 )
 from halfseen.solvers.full_information.m_step import pack_slopes, unpack
 from halfseen.solvers.full_information.problem import Problem, standardise
-from halfseen.solvers.inference.imputation import moved, read_source
+from halfseen.solvers.inference.imputation import moved, original_table, read_source
 from halfseen.solvers.result import Estimate, Status
 
 Floats = NDArray[np.float64]
@@ -337,6 +340,52 @@ class FittedTable:
                 "cells tell their own limits, and nothing says what seen values were compared with"
             )
         return ""
+
+
+def with_fit(
+    X: Any,
+    missingness: Any,
+    at_random: Any,
+    transforms: Any,
+    fit: Estimate | None,
+    names: Sequence[str] | None,
+) -> tuple[Any, Any, Any, Any, FittedTable | None]:
+    """Take table, rule and transforms from a fit, where it stands for them."""
+    if not isinstance(X, Estimate):
+        if fit is not None and not isinstance(fit, Estimate):
+            raise InputError(f"fit must be what halfseen.fit returned; got {fit!r}.")
+        if names is not None:
+            X = with_names(X, names)
+        elif fit is not None:
+            X = _named(X, fit)
+        if fit is None:
+            return X, missingness, at_random, transforms, None
+        transforms = fit.transforms if transforms is None else transforms
+        given = X, missingness, at_random
+        return *given, transforms, FittedTable(fit, given)
+    if names is not None:
+        raise InputError("a fit brings the names of its columns; names= goes with a table.")
+    if fit is not None and fit is not X:
+        raise InputError("two fits were given, one as X and another as fit=. Pass one of them.")
+    fit, source = X, X.source
+    if source is None or source.X is None:
+        raise InputError("this fit does not hold its table; pass the table, and fit=.")
+    own = missingness is None and at_random is None
+    if missingness is None:
+        missingness = source.missingness if source.original_rule is None else source.original_rule
+    at_random = source.missing_at_random if at_random is None else at_random
+    transforms = fit.transforms if transforms is None else transforms
+    given = original_table(fit), missingness, at_random
+    return *given, transforms, FittedTable(fit, None if own else given)
+
+
+def _named(X: Any, fit: Estimate) -> Any:
+    """Read a table without names as one with those of the fit."""
+    if isinstance(X, IntervalData) or frame_kind(X) is not None:
+        return X
+    table = read_table(X)
+    fits = table.values.shape[1] == len(fit.names)
+    return Table(table.values, fit.names) if fits else table
 
 
 def stand_on(fitted: FittedTable, seed: int) -> Ground | str:

@@ -8,17 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.report.shown_table import (
-    ABOVE,
-    ANYWHERE,
-    BELOW,
-    BETWEEN,
-    EITHER,
-    LETTERS,
-    TIED,
-    WORDS,
-    ShownColumn,
-)
+from halfseen.report.shown_table import Kind, ShownColumn
 from halfseen.report.tables import readable
 from halfseen.solvers.summary import shorten
 
@@ -144,9 +134,10 @@ def _from_table(
     at, side, counts = _limits_of(cells)
     out["substituted"] = _substituted(cells, transform)
     out["histogram"] = _histogram(cells, at, span, transform)
-    count = np.bincount(cells.kind, minlength=TIED + 1)
-    out["kinds"] = {word: int(count[code]) for code, word in WORDS.items() if count[code]}
-    out["not_drawn"] = int(count[ANYWHERE] + count[TIED])
+    count = np.bincount(cells.kind, minlength=len(Kind))
+    hidden = [kind for kind in Kind if kind != Kind.SEEN and count[kind]]
+    out["kinds"] = {kind.words: int(count[kind]) for kind in hidden}
+    out["not_drawn"] = int(count[Kind.ANYWHERE] + count[Kind.TIED])
     if at.size > MOST_LIMITS:
         ends = {"from": number(at.min(), 12), "to": number(at.max(), 12), "many": at.size}
         out["limit_range"] = ends
@@ -206,7 +197,7 @@ def _grid(seen: Floats, limits: Floats, span: tuple[float, float]) -> tuple[floa
 
 def _spread(cells: ShownColumn, edges: Floats) -> Floats:
     """Cells in each bin when every hidden cell is spread evenly over where it can be."""
-    known = np.isin(cells.kind, (BELOW, ABOVE, BETWEEN))
+    known = np.isin(cells.kind, (Kind.BELOW, Kind.ABOVE, Kind.BETWEEN))
     ends = np.stack([cells.lower[known], cells.upper[known]], axis=1)
     pairs, counts = np.unique(ends, axis=0, return_counts=True)
     several = cells.ranges
@@ -228,7 +219,11 @@ def _texts(cells: ShownColumn, edges: Floats) -> list[dict[str, Any]]:
 
     ``ends`` says at which ends of the axis the text may stand instead.
     """
-    kinds = ((BELOW, "hidden", "l"), (ABOVE, "hidden", "r"), (BETWEEN, "between limits", ""))
+    kinds = (
+        (Kind.BELOW, "hidden", "l"),
+        (Kind.ABOVE, "hidden", "r"),
+        (Kind.BETWEEN, "between limits", ""),
+    )
     out = []
     for code, word, other in kinds:
         chosen = cells.kind == code
@@ -237,7 +232,7 @@ def _texts(cells: ShownColumn, edges: Floats) -> list[dict[str, Any]]:
             a = max(edges[0], float(cells.lower[chosen].max()))
             b = min(edges[-1], float(cells.upper[chosen].min()))
             out.append((float(chosen.mean()), 0.5 * (a + b), word, other))
-    chosen = cells.kind == EITHER
+    chosen = cells.kind == Kind.EITHER
     if chosen.any():
         ends = cells.ranges.ends
         left, right = ends.min() - edges[0], edges[-1] - ends.max()
@@ -254,8 +249,8 @@ def _texts(cells: ShownColumn, edges: Floats) -> list[dict[str, Any]]:
 def _limits_of(cells: ShownColumn) -> tuple[Floats, NDArray[np.str_], NDArray[np.intp]]:
     """Return the limits of hidden cells: where, on which side values are hidden, how many are."""
     limits = [
-        (*_distinct(cells.upper[cells.kind == BELOW]), "below"),
-        (*_distinct(cells.lower[cells.kind == ABOVE]), "above"),
+        (*_distinct(cells.upper[cells.kind == Kind.BELOW]), "below"),
+        (*_distinct(cells.lower[cells.kind == Kind.ABOVE]), "above"),
     ]
     many = int(cells.ranges.cells.sum())
     for ends, side in ((cells.ranges.upper, "below"), (cells.ranges.lower, "above")):
@@ -288,8 +283,8 @@ def _substituted(cells: ShownColumn, transform: Any) -> dict[str, Any] | None:
     Values above a limit are set to it, those between limits to the middle, the rest is left out. None
     where nothing lies below a limit, or where half of a limit is no smaller than the limit.
     """
-    below, above, between = (cells.kind == code for code in (BELOW, ABOVE, BETWEEN))
-    if not below.any() or (cells.kind == EITHER).any():
+    below, above, between = (cells.kind == code for code in (Kind.BELOW, Kind.ABOVE, Kind.BETWEEN))
+    if not below.any() or (cells.kind == Kind.EITHER).any():
         return None
     modelled = cells.seen, cells.upper[below], cells.lower[above]
     ends = cells.lower[between], cells.upper[between]
@@ -352,14 +347,14 @@ def _medians_in_units(
 def drawn_cells(cells: ShownColumn, rows: NDArray[np.intp], transform: Any) -> dict[str, Any]:
     """Return the drawn cells of a column: a letter for what is known, and the value or the limit."""
     kind, low, high = cells.kind[rows], cells.lower[rows], cells.upper[rows]
-    at = np.where(kind == BELOW, high, low)
-    between = np.flatnonzero(kind == BETWEEN)
+    at = np.where(kind == Kind.BELOW, high, low)
+    between = np.flatnonzero(kind == Kind.BETWEEN)
     at[between] = 0.5 * (low[between] + high[between])
     spread = float(cells.seen.std()) if cells.seen.size > 1 else 0.0
     if not spread > 0.0:
         spread = float(np.abs(at[np.isfinite(at)]).max(initial=0.0)) or 1.0
     out: dict[str, Any] = {
-        "kind": "".join(LETTERS[kind]),
+        "kind": "".join(np.array([one.letter for one in Kind])[kind]),
         "at": rounded(at, DIGITS - int(np.floor(np.log10(spread)))),
         "half": {str(k): number(0.5 * (high[k] - low[k]), 5) for k in between},
     }

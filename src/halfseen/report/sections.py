@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from halfseen.report.shown_table import ABOVE, ANYWHERE, BELOW, BETWEEN, EITHER, TIED, WORDS
+from halfseen.report.shown_table import Kind
 from halfseen.report.tables import DASH, heading, name, readable, table, td
 from halfseen.report.words import percent, signed
 from halfseen.solvers.summary import at_most, shorten
@@ -151,27 +151,27 @@ def pairs(content: dict[str, Any]) -> str:
     )
 
 
-# What stands in a pair's caption where some column has cells of these kinds.
-PAIR_MARKS = (
-    ((BELOW, ABOVE), "ba", "Triangles: rows in which one is hidden, at the limit, pointing to where the "
-     "value is; corner triangles: both hidden."),
-    ((BETWEEN,), "i", "Diamonds: between two limits, with bars that reach to them."),
-    ((EITHER,), "e", "Marks at the edge: the value is hidden and may lie on either side of what is "
-     "seen."),
-    ((TIED,), "t", "Marks at the edge: the value is hidden by a rule that ties it to other columns, not "
-     "by a limit of its own."),
-    ((ANYWHERE,), "n", "Marks at the edge: nothing is known of the value."),
-    ((EITHER, TIED, ANYWHERE), "etn", "Rows in which this holds for both are not drawn."),
-)  # fmt: skip
+# What stands in a pair's caption where some column has cells of these letters.
+PAIR_MARKS = {
+    "ba": "Triangles: rows in which one is hidden, at the limit, pointing to where the value is; corner "
+    "triangles: both hidden.",
+    "i": "Diamonds: between two limits, with bars that reach to them.",
+    "e": "Marks at the edge: the value is hidden and may lie on either side of what is seen.",
+    "t": "Marks at the edge: the value is hidden by a rule that ties it to other columns, not by a "
+    "limit of its own.",
+    "n": "Marks at the edge: nothing is known of the value.",
+    "etn": "Rows in which this holds for both are not drawn.",
+}
 
 
 def _pair_caption(content: dict[str, Any]) -> str:
     out = ""
     if content["has_table"]:
-        present = {word for column in content["columns"] for word in column["kinds"]}
+        words = {word for column in content["columns"] for word in column["kinds"]}
+        present = {kind.letter for kind in Kind if kind.words in words}
         out += "Dots: rows in which both are seen."
-        for codes, letters, text in PAIR_MARKS:
-            if present & {WORDS[code] for code in codes}:
+        for letters, text in PAIR_MARKS.items():
+            if present & set(letters):
                 out += _part(letters, text)
         out += (
             " Dashed: the 95 % ellipse of the rows in which both are seen, from their own means, "

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.missingness.holes import SEEN as NO_SET
-from halfseen.missingness.holes import Holes, whole_line
+from halfseen.missingness.holes import SEEN, Holes, whole_line
 from halfseen.missingness.resolve import SetTable
 from halfseen.missingness.truncation import RowTruncation
 from halfseen.solvers.inference.imputation import read_source, seen_values
@@ -21,17 +21,24 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Kinds = NDArray[np.int8]
 
-# What is known of a cell, and the letter that stands for it on the page.
-SEEN, BELOW, ABOVE, BETWEEN, EITHER, ANYWHERE, TIED = range(7)
-LETTERS = np.array(list("sbaient"))
-WORDS = {
-    BELOW: "below a limit",
-    ABOVE: "above a limit",
-    BETWEEN: "between two limits",
-    EITHER: "in one of several ranges",
-    ANYWHERE: "anywhere",
-    TIED: "where the rule and other columns allow",
-}
+
+class Kind(IntEnum):
+    """What is known of a cell."""
+
+    SEEN, BELOW, ABOVE, BETWEEN, EITHER, ANYWHERE, TIED = range(7)
+
+    @property
+    def letter(self) -> str:
+        """What stands for a cell of this kind in the content of the page."""
+        return "sbaient"[self]
+
+    @property
+    def words(self) -> str:
+        """Where a cell of this kind is known to lie."""
+        return (
+            "at its value", "below a limit", "above a limit", "between two limits",
+            "in one of several ranges", "anywhere", "where the rule and other columns allow",
+        )[self]  # fmt: skip
 
 
 class Ranges(NamedTuple):
@@ -59,7 +66,7 @@ class ShownColumn:
     Attributes
     ----------
     kind : int8 array of shape (n,)
-        What is known of each cell: SEEN, BELOW and so on.
+        What is known of each cell, as ``Kind``.
     lower, upper : arrays of shape (n,)
         Least and largest value of each cell; its value where it is seen.
     ranges : Ranges
@@ -74,7 +81,7 @@ class ShownColumn:
     @cached_property
     def seen(self) -> Floats:
         """Return the seen values."""
-        return self.lower[self.kind == SEEN]
+        return self.lower[self.kind == Kind.SEEN]
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,21 +118,21 @@ class ShownTable:
         if some.size:
             low[some] = np.minimum.reduceat(sets.lower, sets.start[some])
             high[some] = np.maximum.reduceat(sets.upper, sets.start[some])
-        kind = np.full(len(sets), BETWEEN, dtype=np.int8)
-        kind[np.isneginf(low)] = BELOW
-        kind[np.isposinf(high)] = ABOVE
-        kind[np.isneginf(low) & np.isposinf(high)] = ANYWHERE
-        kind[sizes > 1] = EITHER
+        kind = np.full(len(sets), Kind.BETWEEN, dtype=np.int8)
+        kind[np.isneginf(low)] = Kind.BELOW
+        kind[np.isposinf(high)] = Kind.ABOVE
+        kind[np.isneginf(low) & np.isposinf(high)] = Kind.ANYWHERE
+        kind[sizes > 1] = Kind.EITHER
         return kind, low, high
 
     def column(self, j: int) -> ShownColumn:
         """Return what is known of the cells of a column."""
         index, x = self.index[:, j], self.values[:, j]
-        seen = index == NO_SET
+        seen = index == SEEN
         set_kind, low, high = self._described
-        kind = np.where(seen, SEEN, set_kind[index]).astype(np.int8)
-        several, cells = np.unique(index[kind == EITHER], return_counts=True)
-        kind[(kind == ANYWHERE) & self.tied[:, j]] = TIED
+        kind = np.where(seen, Kind.SEEN, set_kind[index]).astype(np.int8)
+        several, cells = np.unique(index[kind == Kind.EITHER], return_counts=True)
+        kind[(kind == Kind.ANYWHERE) & self.tied[:, j]] = Kind.TIED
         some = self.sets.take(several.astype(np.intp))
         owner = np.repeat(np.arange(several.size), np.diff(some.start))
         return ShownColumn(
@@ -149,7 +156,7 @@ def read_shown(fit: Fit) -> ShownTable | None:
         if fit.transforms is not None:
             columns = [t.forward(values[:, j]) for j, t in enumerate(fit.transforms)]
             values = np.stack(columns, axis=1)
-        index = np.full(values.shape, NO_SET, dtype=np.int32)
+        index = np.full(values.shape, SEEN, dtype=np.int32)
         return ShownTable(values, index, whole_line(), np.zeros(values.shape, dtype=bool), labels)
     # Where the rule hides them: any hidden cell may be a lost value, where losses are modelled.
     problem = read_source(replace(fit, loss=None), None)
