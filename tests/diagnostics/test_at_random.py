@@ -7,9 +7,8 @@ from scipy import stats
 
 import halfseen as hs
 from halfseen.data.transforms import Identity
-from halfseen.diagnostics.at_random import cut_off, fit_excess
-from halfseen.diagnostics.mechanism import _unlikely
-from halfseen.diagnostics.reading import read
+from halfseen.diagnostics.checked_table import read
+from halfseen.diagnostics.mechanism import _unlikely, cut_off, fit_excess
 from halfseen.errors import told_in_options
 from halfseen.parallel import single_blas_thread
 
@@ -86,7 +85,7 @@ def test_skewed_columns_are_not_called_missing_at_random():
 
 
 def marks_of(X, rule):
-    return {mark.kind for mark in _unlikely(read(X, rule, None), None, set(), 19, 0)}
+    return {mark.kind for mark in _unlikely(read(X, rule, None), set(), 19, 0)}
 
 
 @pytest.mark.parametrize("limit", [-1.0, -2.0, -3.0])

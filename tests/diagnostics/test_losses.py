@@ -5,8 +5,8 @@ import pytest
 from scipy import integrate, stats
 
 import halfseen as hs
-from halfseen.diagnostics.fitted_rows import Ground, complete_scores, stand_on
-from halfseen.diagnostics.losses import (
+from halfseen.diagnostics.fitted_rows import FittedTable, Ground, complete_scores, stand_on
+from halfseen.diagnostics.together import (
     hidden_probabilities,
     judge_losses,
     largest_p_values,
@@ -68,7 +68,7 @@ def log_likelihood(x, j, share, mean, S):
 def test_the_score_at_zero_is_the_derivative_of_the_likelihood_with_losses(d):
     X, rule = table(d, 40)
     fit = fitted(X, rule)
-    ground = stand_on(fit, None, 0)
+    ground = stand_on(FittedTable(fit), 0)
     assert isinstance(ground, Ground)
     columns = list(range(d))
     P = hidden_probabilities(ground.seen, columns, ground.at)
@@ -116,7 +116,7 @@ def test_the_variance_of_a_sum_of_scores_is_that_of_the_efficient_score():
     n = 1000
     X, rule = table(1, n)
     fit = fitted(X, rule)
-    ground = stand_on(fit, None, 0)
+    ground = stand_on(FittedTable(fit), 0)
     share = weighted_for(n)
     P = hidden_probabilities(ground.simulated, [0], ground.at)
     terms = loss_scores(P, ground.simulated.hidden, share)
@@ -150,7 +150,7 @@ def test_the_variance_of_a_sum_of_scores_is_that_of_the_efficient_score():
 def p_values_of(tables, **options):
     out = []
     for seed in range(tables):
-        ground = stand_on(fitted(*table(seed=seed, **options)), None, seed)
+        ground = stand_on(FittedTable(fitted(*table(seed=seed, **options))), seed)
         out.append(judge_losses(ground, seed).p_value)
     return np.array(out)
 
@@ -192,13 +192,13 @@ def test_cells_that_are_missing_at_random_take_no_part():
     X, rule = table(2, 400, 2)
     blank = np.random.default_rng(0).random(X.shape) < 0.3
     fit = fitted(np.where(blank, np.nan, X), rule, missing_at_random=blank)
-    ground = stand_on(fit, None, 0)
+    ground = stand_on(FittedTable(fit), 0)
     P = hidden_probabilities(ground.seen, [0, 1], ground.at)
     assert (np.isnan(P) == blank).all()
     assert judge_losses(ground, 0).p_value > 0.01
     # Were they not excused, they would be found out.
     told = fitted(np.where(blank, np.nan, X), rule)
-    assert judge_losses(stand_on(told, None, 0), 0).p_value < 0.05
+    assert judge_losses(stand_on(FittedTable(told), 0), 0).p_value < 0.05
 
 
 @pytest.mark.parametrize(

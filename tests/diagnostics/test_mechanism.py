@@ -7,8 +7,8 @@ from scipy import stats
 import halfseen as hs
 from halfseen.data.transforms import Identity
 from halfseen.diagnostics import mechanism
-from halfseen.diagnostics.at_random import fit_excess
-from halfseen.diagnostics.reading import read
+from halfseen.diagnostics.checked_table import read
+from halfseen.diagnostics.mechanism import fit_excess
 from halfseen.parallel import single_blas_thread
 
 

@@ -7,10 +7,11 @@ import pytest
 from scipy import stats
 
 import halfseen as hs
-from halfseen.diagnostics import normality
+from halfseen.diagnostics import checked_table, normality
+from halfseen.diagnostics.checked_table import read
+from halfseen.diagnostics.fitted_rows import FittedTable
 from halfseen.diagnostics.normality import holm, judge_cells, p_values
-from halfseen.diagnostics.reading import read
-from halfseen.diagnostics.whole import complete, judge_rows, row_distances, simulate_rows
+from halfseen.diagnostics.together import complete, judge_rows, row_distances, simulate_rows
 from halfseen.parallel import single_blas_thread
 
 
@@ -101,7 +102,7 @@ def test_p_values_of_normal_tables_hold_their_level(null):
     p = np.empty(tables)
     for k in range(tables):
         fit = hs.fit(hs.simulate(three_columns(), rule, 200, k), rule, "pairwise")
-        p[k] = judge_rows(complete(fit, None, k), null).p_value
+        p[k] = judge_rows(complete(FittedTable(fit), k), null).p_value
     # Conservative, so only too many rejections are wrong.
     assert (p <= 0.05).sum() <= stats.binom.ppf(0.9995, tables, 0.05)
     assert (p <= 0.2).sum() <= stats.binom.ppf(0.9995, tables, 0.2)
@@ -131,7 +132,7 @@ def test_heavy_tails_are_found_behind_normal_columns():
         Z = truth.sample(n, rng) * np.sqrt(4.0 / rng.chisquare(4, size=(n, 1)))
         Y = stats.norm.ppf(stats.t.cdf(Z, 4))
         fit = hs.fit(np.where(limit > Y, np.nan, Y), hs.DetectionLimits(lower=limit), "pairwise")
-        found += judge_rows(complete(fit, None, k), lambda n, d: simulated).p_value <= 0.05
+        found += judge_rows(complete(FittedTable(fit), k), lambda n, d: simulated).p_value <= 0.05
     # A power below 0.9 would leave fewer than 9 of 12 with probability 0.03.
     assert found >= 9
 
@@ -219,12 +220,12 @@ def test_units_do_not_matter_and_seeds_do():
 
 
 def test_large_tables_are_tested_in_part(monkeypatch):
-    monkeypatch.setattr(normality, "MOST_ROWS", 50)
+    monkeypatch.setattr(checked_table, "MOST_ROWS", 50)
     X = np.random.default_rng(4).normal(size=(1000, 1))
-    assert normality.tested_rows(1000).size == 50
+    assert checked_table.tested_rows(1000).size == 50
     found = hs.diagnose(X, simulations=39)
     # A² of 50 rows, not of 1 000.
-    rows = normality.tested_rows(1000)
+    rows = checked_table.tested_rows(1000)
     part = hs.diagnose(X[rows], simulations=39)
     assert found.normality.columns[0].statistic == part.normality.columns[0].statistic
 

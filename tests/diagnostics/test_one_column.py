@@ -7,16 +7,16 @@ from scipy import stats
 import halfseen as hs
 from halfseen.data.powers import ColumnCells
 from halfseen.data.transforms import Log
+from halfseen.diagnostics.checked_table import column_rule
 from halfseen.diagnostics.one_column import (
-    Column,
     HiddenByLimits,
     HiddenByRule,
+    LoneColumn,
     distances,
     fit_cells,
     product_limit,
     spread_ties,
 )
-from halfseen.diagnostics.reading import column_rule
 
 inf = math.inf
 
@@ -126,7 +126,7 @@ def test_scales_move_values_and_limits_together():
     x = np.exp(np.random.default_rng(6).normal(size=80))
     rule = column_rule(hs.DetectionLimits(lower=0.8), 0)
     hiding = HiddenByRule.of(rule, np.arange(80), 1.0, 1.0)
-    column = Column(hiding.cells(x, x >= 0.8), hiding).on(Log())
+    column = LoneColumn(hiding.cells(x, x >= 0.8), hiding).on(Log())
     assert column.cells.upper.tolist() == [math.log(0.8)]
     assert column.hiding.lower.tolist() == [[math.log(0.8)]]
     units, centre, scale = column.standardised()

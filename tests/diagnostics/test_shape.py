@@ -5,9 +5,9 @@ import pytest
 from scipy import integrate, stats
 
 import halfseen as hs
-from halfseen.diagnostics.fitted_rows import stand_on
+from halfseen.diagnostics.fitted_rows import FittedTable, stand_on
 from halfseen.diagnostics.normality import Normality, NormalityTest
-from halfseen.diagnostics.shape import as_if_known, directions, judge_shape, waves
+from halfseen.diagnostics.together import as_if_known, directions, judge_shape, waves
 from halfseen.parallel import single_blas_thread
 
 RULE = hs.DetectionLimits(lower=-0.6)
@@ -39,7 +39,7 @@ def outliers(n, rng):
 def judged(draw, seed, n=300):
     Y = draw(n, np.random.default_rng(seed))
     fit = hs.fit(np.where(RULE.seen(Y), Y, np.nan), RULE, random_state=0, n_jobs=1)
-    return judge_shape(stand_on(fit, None, seed), seed)
+    return judge_shape(stand_on(FittedTable(fit), seed), seed)
 
 
 def test_waves_of_normal_numbers_have_mean_zero():

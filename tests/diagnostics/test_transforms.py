@@ -6,7 +6,7 @@ from scipy import stats
 
 import halfseen as hs
 from halfseen.data.powers import ColumnCells
-from halfseen.diagnostics.transforms import best_scale
+from halfseen.diagnostics.normality import best_scale
 
 
 def suggestion(x, hide=0.3, **options):

@@ -9,7 +9,7 @@ import pytest
 import halfseen as hs
 from halfseen.report import content as content_module
 from halfseen.report import report_content
-from halfseen.report.ticks import ticks_in_units
+from halfseen.report.marginals import ticks_in_units
 from halfseen.solvers.result import Note, Status
 from halfseen.solvers.summary import monte_carlo_share
 from tests.report.conftest import quietly
@@ -423,6 +423,19 @@ def test_the_call_says_rule_method_seed_and_scales(logs, odd, plain):
     assert "covariance=covariance" in report_content(odd["descent"])["call"]
     assert "random_state" not in report_content(odd["no errors"])["call"]
     assert report_content(plain, call="halfseen fit x.csv")["call"] == "halfseen fit x.csv"
+
+
+def test_the_call_does_not_say_where_a_rule_lies_in_memory(plain):
+    class Own(hs.DetectionLimits):
+        __repr__ = object.__repr__
+
+    rule = Own(lower=[1.5, 0.5, 2.5])
+    source = dataclasses.replace(plain.source, missingness=rule, original_rule=rule)
+    fit = dataclasses.replace(plain, source=source)
+    call = report_content(fit)["call"]
+    assert "Own object" in call
+    assert " at 0x" not in call
+    assert " at 0x" not in rule_text(fit)[1]
 
 
 def test_findings_of_a_diagnosis_are_taken_as_they_are(plain):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import halfseen as hs
-from halfseen.report import page, report_content, write_report
+from halfseen.report import html_page, report_content, write_report
 from halfseen.report.tables import places_for, readable, show
 from halfseen.report.words import signed
 from tests.report.conftest import HOSTILE
@@ -50,7 +50,7 @@ class Reader(HTMLParser):
 
 def read(fit, **options):
     """Read the page of a fit, without the drawing library."""
-    return Reader(page.page_of(report_content(fit, **options), "/* drawing */"))
+    return Reader(html_page.page_of(report_content(fit, **options), "/* drawing */"))
 
 
 def test_one_file_under_six_megabytes_with_nothing_from_elsewhere(plain, tmp_path):
@@ -111,7 +111,7 @@ def test_every_number_is_in_a_table_without_scripts(plain):
 
 
 def test_names_stay_text(hostile):
-    text = page.page_of(report_content(hostile), "/* drawing */")
+    text = html_page.page_of(report_content(hostile), "/* drawing */")
     found = Reader(text)
     assert len(found.all("script")) == 3
     assert found.all("img", "b") == []
@@ -207,7 +207,7 @@ def test_original_units_stand_beside_the_modelled_scale(logs):
 
 
 def caption(fit, key):
-    text = page.page_of(report_content(fit), "/* drawing */")
+    text = html_page.page_of(report_content(fit), "/* drawing */")
     return re.sub(r"<.*?>", "", re.search(rf'id="{key}-caption">(.*?)</figcaption>', text)[1])
 
 
@@ -283,7 +283,7 @@ def test_a_limit_of_thousands_reads_as_a_number(incomes):
 
 
 def test_the_rule_is_on_the_page_as_text(incomes):
-    page_text = page.page_of(report_content(incomes), "/* drawing */")
+    page_text = html_page.page_of(report_content(incomes), "/* drawing */")
     assert (
         "<pre><code>rules({&#x27;wage&#x27;: &#x27;hours &gt;= 30&#x27;})</code></pre>" in page_text
     )
@@ -304,13 +304,13 @@ def test_a_path_that_cannot_be_written_is_a_sentence(plain, tmp_path):
 
 def test_without_plotly_there_is_an_install_line(plain, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "plotly.offline", None)
-    page.plotly.cache_clear()
+    html_page.plotly.cache_clear()
     target = tmp_path / "report.html"
     target.write_text("before")
     with pytest.raises(hs.InputError, match=r'pip install "halfseen\[report\]"'):
         write_report(plain, target)
     assert target.read_text() == "before"
-    page.plotly.cache_clear()
+    html_page.plotly.cache_clear()
 
 
 def luminance(colour):
@@ -379,7 +379,7 @@ def test_errors_choose_the_decimals(error, value, places):
 def test_a_page_that_would_be_too_large_shows_fewer_columns(tmp_path, monkeypatch):
     fit = hs.fit(np.random.default_rng(0).normal(size=(400, 100)), None, "truncation")
     whole = fit.report(tmp_path / "whole.html").stat().st_size
-    monkeypatch.setattr(page, "LARGEST_PAGE", whole - 1)
+    monkeypatch.setattr(html_page, "LARGEST_PAGE", whole - 1)
     smaller = fit.report(tmp_path / "smaller.html")
     assert smaller.stat().st_size < whole - 1
     assert "the first 50 of 100 columns" in smaller.read_text()

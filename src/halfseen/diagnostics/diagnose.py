@@ -1,34 +1,43 @@
-"""One door to every check of a table and its rule."""
+"""One door to every check of a table and its rule, and the constants of the paper's assumptions."""
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr
 
-from halfseen.checks import whole_number
-from halfseen.diagnostics.assumptions import pair_shares, paper_constants
-from halfseen.diagnostics.diagnosis import Diagnosis, PairShares
+from halfseen.checks import finite_vector, whole_number
+from halfseen.diagnostics.checked_table import CheckedTable, read, without_a_fit
+from halfseen.diagnostics.diagnosis import Diagnosis, PairShares, Share, clopper_pearson
 from halfseen.diagnostics.findings import collect
-from halfseen.diagnostics.fitted_rows import Ground, stand_on
-from halfseen.diagnostics.losses import Losses, judge_losses
-from halfseen.diagnostics.mechanism import column_limits, look_at_mechanism, taken_at_random
-from halfseen.diagnostics.reading import Reading, read, scales, unpack, without_a_fit
-from halfseen.diagnostics.transforms import suggest_transforms
-from halfseen.diagnostics.whole import judge_normality
+from halfseen.diagnostics.fitted_rows import FittedTable, Ground, stand_on, with_fit
+from halfseen.diagnostics.mechanism import look_at_mechanism, taken_at_random
+from halfseen.diagnostics.normality import suggest_transforms
+from halfseen.diagnostics.together import Losses, judge_losses, judge_normality
 from halfseen.errors import HalfseenWarning, InputError
-from halfseen.missingness.base import Missingness
+from halfseen.gaussian import Gaussian
+from halfseen.missingness.base import ColumnwiseMissingness, Missingness
+from halfseen.missingness.linear_threshold import LinearThreshold
 from halfseen.parallel import single_blas_thread
-from halfseen.seeds import RandomState, seed_of
+from halfseen.seeds import Purpose, RandomState, keyed_generator, seed_of
+from halfseen.solvers.conditionals import check_covariance
+from halfseen.solvers.initialize import block_size
 from halfseen.solvers.loop import progress_bar
+from halfseen.solvers.missing_descent import rarest_subset
 from halfseen.solvers.prepare import FEW_JOINT_ROWS
 from halfseen.solvers.result import Estimate
 
+Counts = NDArray[np.int_]
+
 # Fewer simulations than this could not tell a p-value of 0.05 from one of 0.01.
 FEWEST_SIMULATIONS = 19
+# Anchors at which γ is looked for, and completions drawn at each.
+ANCHOR_ROWS, COMPLETIONS = 200, 2000
 
 
 def diagnose(
@@ -115,79 +124,149 @@ def diagnose(
     ('problem', {'x0': 'log', 'x1': 'log'})
     """
     simulations = whole_number("simulations", simulations, FEWEST_SIMULATIONS)
-    X, missingness, missing_at_random, transforms, fit, own = unpack(
+    X, missingness, missing_at_random, transforms, fitted = with_fit(
         X, missingness, missing_at_random, transforms, fit, names
     )
     with warnings.catch_warnings(), single_blas_thread():
         # Whatever there is to say about how the table is read becomes a finding.
         warnings.simplefilter("ignore", HalfseenWarning)
-        reading = read(X, missingness, missing_at_random)
-        columns = reading.names
-        if fit is not None and fit.gaussian.dimension != len(columns):
-            raise InputError(
-                f"the fit has {fit.gaussian.dimension} columns, but X has {len(columns)}."
-            )
+        table = read(X, missingness, missing_at_random, transforms)
+        g, d = None if fitted is None else fitted.fit.gaussian, len(table.names)
+        if g is not None and g.dimension != d:
+            raise InputError(f"the fit has {g.dimension} columns, but X has {d}.")
+        if g is not None and not table.transformed:
+            covariance = g.covariance if covariance is None else covariance
+            mean = g.mean if mean is None else mean
         seed = seed_of(random_state)
-        scale = scales(transforms, columns)
-        if fit is not None and scale is None:
-            covariance = fit.gaussian.covariance if covariance is None else covariance
-            mean = fit.gaussian.mean if mean is None else mean
-        given = None if own else (X, missingness, missing_at_random)
-        ground = _ground(reading, fit, given, seed)
+        ground = _ground(table, fitted, seed)
         losses = judge_losses(ground, seed) if isinstance(ground, Ground) else Losses.absent(ground)
         marks = tuple(
             mark
-            for mark in look_at_mechanism(reading, scale, simulations, seed)
+            for mark in look_at_mechanism(table, simulations, seed)
             # One answer to one question: that of all columns together.
             if mark.kind != "hidden too often" or mark.column not in losses.names
         )
         # No scale makes up for cells that were not hidden by the rule at all.
-        tested = taken_at_random(reading, marks)
-        by_rows = fit is not None and isinstance(ground, str)
-        total = len(columns) + (simulations if by_rows else 0)
+        tested = taken_at_random(table, marks)
+        total = d + (simulations if fitted is not None and isinstance(ground, str) else 0)
         with progress_bar("diagnose", total, progress) as advance:
-            normality = judge_normality(
-                tested, scale, fit, given, ground, simulations, seed, advance
-            )
+            normality = judge_normality(tested, fitted, ground, simulations, seed, advance)
         doubted = {m.column for m in marks if m.level == "problem" and m.kind != "at random"}
-        suggested = suggest_transforms(tested, scale, normality.columns, doubted, simulations, seed)
-    constants = paper_constants(reading.values, columns, reading.rule, covariance, mean, beta, seed)
-    counts = reading.seen.T.astype(np.int64) @ reading.seen
+        suggested = suggest_transforms(tested, normality.columns, doubted, simulations, seed)
+    counts = table.seen.T.astype(np.int64) @ table.seen
+    status = None if fitted is None else fitted.fit.status
     return Diagnosis(
-        len(reading.values),
-        *constants,
-        columns,
-        reading.hidden.mean(axis=0),
-        reading.blank.mean(axis=0),
-        column_limits(reading),
-        PairShares(*pair_shares(counts, len(reading.values))),
-        _rare_pairs(reading, counts),
-        reading.contradictions,
-        marks,
-        losses,
-        normality,
-        suggested,
-        collect(
-            reading,
-            counts,
-            marks,
-            losses,
-            normality,
-            suggested,
-            None if fit is None else fit.status,
+        rows=len(table.values),
+        **paper_constants(table, covariance, mean, beta, seed),
+        names=table.names,
+        hidden=table.hidden.mean(axis=0),
+        blank=table.blank.mean(axis=0),
+        limits=table.limits,
+        pair_alpha=PairShares(
+            counts / len(table.values), *clopper_pearson(counts, len(table.values))
         ),
+        rare_pairs=_rare_pairs(table, counts),
+        contradictions=table.contradictions,
+        mechanism=marks,
+        losses=losses,
+        normality=normality,
+        suggested_transform=suggested,
+        findings=collect(table, counts, marks, losses, normality, suggested, status),
     )
 
 
-def _ground(reading: Reading, fit: Estimate | None, given: Any, seed: int) -> Ground | str:
-    if fit is None:
+def _ground(table: CheckedTable, fitted: FittedTable | None, seed: int) -> Ground | str:
+    if fitted is None:
         return without_a_fit()
-    if reading.broken is not None or reading.contradictions:
+    if table.broken is not None or table.contradictions:
         return "the table contradicts the rule"
-    return stand_on(fit, given, seed)
+    return stand_on(fitted, seed)
 
 
-def _rare_pairs(reading: Reading, counts: np.ndarray) -> tuple[tuple[str, str, int], ...]:
-    i, j = np.triu_indices(len(reading.names), 1)
-    few = np.flatnonzero(counts[i, j] < FEW_JOINT_ROWS)
-    return tuple((reading.names[i[k]], reading.names[j[k]], int(counts[i[k], j[k]])) for k in few)
+def _rare_pairs(table: CheckedTable, counts: Counts) -> tuple[tuple[str, str, int], ...]:
+    i, j = np.nonzero(np.triu(counts < FEW_JOINT_ROWS, 1))
+    return tuple(
+        (table.names[a], table.names[b], int(counts[a, b])) for a, b in zip(i, j, strict=True)
+    )
+
+
+def paper_constants(
+    table: CheckedTable,
+    covariance: ArrayLike | None,
+    mean: ArrayLike | None,
+    beta: float | None,
+    seed: int,
+) -> dict[str, Any]:
+    """Estimate the constants of the paper's assumptions: α, β, anchors, γ, and what follows.
+
+    By default a pair is to be seen together under rules by column (the paper's first assumption), one
+    column under rules that bind columns together. The names are those of ``Diagnosis``.
+    """
+    n, d = table.values.shape
+    if beta is None and (table.rule is None or isinstance(table.rule, ColumnwiseMissingness)):
+        size = min(2, d)
+    else:
+        size = block_size(beta, d)
+    subset, hits, every = rarest_subset(table.seen, size, seed)
+    alpha, share = Share.of(hits, n), size / d
+    always = table.seen.all(axis=0)
+    if isinstance(table.rule, LinearThreshold):
+        always &= table.rule.always_seen
+    anchors = np.flatnonzero(always).tolist()
+    gamma, convexity, distance = None, None, None
+    if covariance is not None:
+        known = check_covariance(covariance, d)
+        if mean is not None and isinstance(table.rule, LinearThreshold):
+            centred = Gaussian(finite_vector("mean", mean, d), known.covariance)
+            gamma = _least_pattern_probability(centred, table.rule, table.values, anchors, seed)
+        largest = float(np.linalg.eigvalsh(known.covariance)[-1])
+        convexity = alpha.value * share / largest
+        if hits:
+            # No more than nothing where all rows are seen.
+            log = math.log(1.0 / alpha.value) if alpha.value < 1.0 else 0.0
+            distance = math.sqrt(2.0 * largest / share * log)
+    return {
+        "subset_size": size,
+        "alpha": alpha,
+        "subset": tuple(table.names[k] for k in subset),
+        "every_subset": every,
+        "anchors": tuple(table.names[k] for k in anchors),
+        "gamma": gamma,
+        "strong_convexity": convexity,
+        "start_distance": distance,
+    }
+
+
+def _least_pattern_probability(
+    fitted: Gaussian,
+    rule: LinearThreshold,
+    values: NDArray[np.float64],
+    anchors: list[int],
+    seed: int,
+) -> float | None:
+    """γ, at most: complete rows many times given their anchors, and find the rarest pattern.
+
+    What is too rare to occur is bounded by the probability of the rarest single event, a coordinate
+    being seen or hidden, which is known exactly.
+    """
+    rest = [k for k in range(fitted.dimension) if k not in anchors]
+    if not anchors or not rest:
+        return None
+    rng = keyed_generator(seed, Purpose.DIAGNOSE, 1)
+    rows = rng.choice(len(values), min(ANCHOR_ROWS, len(values)), replace=False)
+    least = 1.0
+    for row in rows:
+        conditional = fitted.condition(anchors, values[row, anchors])
+        V = rule.V[:, rest]
+        spread = np.sqrt(np.einsum("ij,jk,ik->i", V, conditional.covariance, V))
+        open_ = spread > 0
+        level = rule.b - rule.V[:, anchors] @ values[row, anchors] - V @ conditional.mean
+        ratio = level[open_] / spread[open_]
+        shown, hidden = ndtr(ratio), ndtr(-ratio)
+        least = min(least, float(np.minimum(shown, hidden).min(initial=1.0)))
+        Y = np.empty((COMPLETIONS, fitted.dimension))
+        Y[:, anchors] = values[row, anchors]
+        Y[:, rest] = conditional.sample(COMPLETIONS, rng)
+        _, counts = np.unique(rule.seen(Y), axis=0, return_counts=True)
+        least = min(least, float(counts.min()) / COMPLETIONS)
+    return least

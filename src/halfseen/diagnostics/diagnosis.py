@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betaincinv
 
-from halfseen.diagnostics.assumptions import Share
+from halfseen.diagnostics.checked_table import Contradiction
 from halfseen.diagnostics.findings import LEVELS, Finding, Level, shown
-from halfseen.diagnostics.losses import Losses
 from halfseen.diagnostics.marks import Mark
 from halfseen.diagnostics.normality import Normality
-from halfseen.diagnostics.reading import Contradiction
+from halfseen.diagnostics.together import Losses
 from halfseen.solvers.result import name_some
 from halfseen.solvers.summary import shorten
 
@@ -26,6 +26,51 @@ MOST_COLUMNS = 40
 # Characters of a line, and of the names in the table.
 WIDTH, LEAST_NAME, MOST_NAME = 79, 12, 22
 WORDS = {"ok": "ok", "look": "look at", "problem": "problem"}
+
+
+def clopper_pearson(
+    hits: NDArray[np.int_], rows: int, tail: float = 0.025
+) -> tuple[Floats, Floats]:
+    """Return limits of shares of rows, beyond each of which lies ``tail``: quantiles of beta laws."""
+    lower, upper = np.zeros(hits.shape), np.ones(hits.shape)
+    some, gaps = hits > 0, hits < rows
+    lower[some] = betaincinv(hits[some], rows - hits[some] + 1, tail)
+    upper[gaps] = betaincinv(hits[gaps] + 1, rows - hits[gaps], 1.0 - tail)
+    return lower, upper
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share of rows, with a 95 % confidence interval (Clopper and Pearson).
+
+    Attributes
+    ----------
+    value : float
+    lower, upper : float
+        Ends of the interval.
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> rule = hs.DetectionLimits(lower=0.0)
+    >>> X = hs.simulate(hs.Gaussian([1.0, 0.5], [[1.0, 0.6], [0.6, 1.0]]), rule, 300)
+    >>> found = hs.diagnose(X, rule).alpha
+    >>> found.lower < found.value < found.upper
+    True
+    """
+
+    value: float
+    lower: float
+    upper: float
+
+    @classmethod
+    def of(cls, hits: int, rows: int, level: float = 0.95) -> Share:
+        """Share of ``hits`` among ``rows``."""
+        lower, upper = clopper_pearson(np.array([hits]), rows, 0.5 * (1.0 - level))
+        return cls(hits / rows, float(lower[0]), float(upper[0]))
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} (95 % interval {self.lower:.3f} to {self.upper:.3f})"
 
 
 class PairShares(NamedTuple):

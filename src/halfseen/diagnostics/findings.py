@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.diagnostics.losses import Losses
+from halfseen.diagnostics.checked_table import CheckedTable
 from halfseen.diagnostics.marks import Mark
 from halfseen.diagnostics.normality import (
     CONSTANT,
@@ -18,7 +18,7 @@ from halfseen.diagnostics.normality import (
     Normality,
     NormalityTest,
 )
-from halfseen.diagnostics.reading import Reading
+from halfseen.diagnostics.together import Losses
 from halfseen.errors import argument
 from halfseen.missingness.base import ColumnwiseMissingness
 from halfseen.solvers.prepare import FEW_JOINT_ROWS
@@ -79,7 +79,7 @@ class Finding:
 
 
 def collect(
-    reading: Reading,
+    table: CheckedTable,
     counts: NDArray[np.int_],
     marks: tuple[Mark, ...],
     losses: Losses,
@@ -88,39 +88,39 @@ def collect(
     status: Status | None = None,
 ) -> tuple[Finding, ...]:
     """Put everything that was found into words, the most serious first."""
-    found = [
-        *_of_contradictions(reading),
-        *_of_blanks(reading),
-        *_of_pairs(reading, counts),
-        *_of_columns(reading),
+    findings = [
+        *_of_contradictions(table),
+        *_of_blanks(table),
+        *_of_pairs(table, counts),
+        *_of_columns(table),
         *_of_fit(status),
-        *_of_marks(marks, reading, losses),
+        *_of_marks(marks, table, losses),
         *_of_losses(losses, marks),
         *_of_normality(normality, suggested),
     ]
-    return tuple(sorted(found, key=lambda finding: -LEVELS.index(finding.level)))
+    return tuple(sorted(findings, key=lambda finding: -LEVELS.index(finding.level)))
 
 
-def _of_contradictions(reading: Reading) -> Iterator[Finding]:
-    for found in reading.contradictions:
+def _of_contradictions(table: CheckedTable) -> Iterator[Finding]:
+    for wrong in table.contradictions:
         title = "The data contradict the rule"
-        yield Finding("problem", title, _sentence(found.text), found.column)
-    if reading.broken is not None and not reading.contradictions:
-        yield Finding("problem", "The table needs a rule", _sentence(reading.broken))
-    if reading.rule is not None and not reading.contradictions and reading.broken is None:
+        yield Finding("problem", title, _sentence(wrong.text), wrong.column)
+    if table.broken is not None and not table.contradictions:
+        yield Finding("problem", "The table needs a rule", _sentence(table.broken))
+    if table.rule is not None and not table.contradictions and table.broken is None:
         yield Finding("ok", "No contradictions", "No seen value contradicts the rule.")
 
 
-def _of_blanks(reading: Reading) -> Iterator[Finding]:
-    for note in reading.notes:
+def _of_blanks(table: CheckedTable) -> Iterator[Finding]:
+    for note in table.notes:
         yield Finding("look", "How blank cells are read", _sentence(note))
-    if reading.intervals is not None:
+    if table.intervals is not None:
         return
-    names = np.array(reading.names, dtype=object)
-    blank = names[(reading.blank & ~reading.excused).any(axis=0)].tolist()
+    names = np.array(table.names, dtype=object)
+    blank = names[(table.blank & ~table.excused).any(axis=0)].tolist()
     if not blank:
         return
-    if reading.rule is None:
+    if table.rule is None:
         text = (
             f"No rule is stated, so hidden cells in {name_some(blank)} are taken to be missing at "
             "random. If values are hidden because of what they are, state the rule."
@@ -133,8 +133,8 @@ def _of_blanks(reading: Reading) -> Iterator[Finding]:
     yield Finding("look", "Cells are hidden without a rule", text)
 
 
-def _of_pairs(reading: Reading, counts: NDArray[np.int_]) -> Iterator[Finding]:
-    i, j = np.triu_indices(len(reading.names), 1)
+def _of_pairs(table: CheckedTable, counts: NDArray[np.int_]) -> Iterator[Finding]:
+    i, j = np.triu_indices(len(table.names), 1)
     # A column that is never seen is told of by itself.
     ever = np.diag(counts) > 0
     i, j = i[ever[i] & ever[j]], j[ever[i] & ever[j]]
@@ -142,13 +142,13 @@ def _of_pairs(reading: Reading, counts: NDArray[np.int_]) -> Iterator[Finding]:
         return
     joint = counts[i, j]
     order = np.argsort(joint, kind="stable")
-    pairs = [f"{reading.names[i[k]]} ~ {reading.names[j[k]]}" for k in order]
+    pairs = [f"{table.names[i[k]]} ~ {table.names[j[k]]}" for k in order]
     never, few = int((joint == 0).sum()), int((joint < FEW_JOINT_ROWS).sum())
     text = "What is learned of their correlation rests on the rule more than on values."
     if never:
         # Where cells or groups tell more than a limit, that can be enough.
-        by_column = isinstance(reading.rule, ColumnwiseMissingness) or reading.rule is None
-        level: Level = "problem" if by_column and reading.intervals is None else "look"
+        by_column = isinstance(table.rule, ColumnwiseMissingness) or table.rule is None
+        level: Level = "problem" if by_column and table.intervals is None else "look"
         yield Finding(level, "Pairs never seen together", f"{name_some(pairs[:never])}. {text}")
     if few > never:
         title = f"Pairs seen together in fewer than {FEW_JOINT_ROWS} rows"
@@ -158,20 +158,20 @@ def _of_pairs(reading: Reading, counts: NDArray[np.int_]) -> Iterator[Finding]:
         yield Finding("ok", "Pairs are seen together", text)
 
 
-def _of_columns(reading: Reading) -> Iterator[Finding]:
-    seen = reading.seen
-    for j, name in enumerate(reading.names):
-        known = ~np.isneginf(reading.lower[:, j]) | ~np.isposinf(reading.upper[:, j])
-        if not seen[:, j].any() and (reading.intervals is None or not known.any()):
+def _of_columns(table: CheckedTable) -> Iterator[Finding]:
+    seen = table.seen
+    for j, name in enumerate(table.names):
+        known = ~np.isneginf(table.lower[:, j]) | ~np.isposinf(table.upper[:, j])
+        if not seen[:, j].any() and (table.intervals is None or not known.any()):
             text = "No value is seen, so nothing can be learned about this column. Leave it out."
             yield Finding("problem", "Never seen", text, name)
-        elif seen[:, j].any() and np.unique(reading.values[seen[:, j], j]).size < 2:
+        elif seen[:, j].any() and np.unique(table.values[seen[:, j], j]).size < 2:
             text = (
                 "All seen values are the same, so that they have no variance. Leave the column out."
             )
             yield Finding("problem", "Constant", text, name)
-        elif reading.hidden[:, j].mean() > MOSTLY_HIDDEN:
-            share = reading.hidden[:, j].mean()
+        elif table.hidden[:, j].mean() > MOSTLY_HIDDEN:
+            share = table.hidden[:, j].mean()
             text = (
                 f"{share:.0%} of the cells are hidden: what is learned rests on the limit and "
                 "on normality more than on values."
@@ -184,7 +184,7 @@ def _of_fit(status: Status | None) -> Iterator[Finding]:
         yield Finding("look", "The fit is not to be relied on without a look", status.value)
 
 
-def _of_marks(marks: tuple[Mark, ...], reading: Reading, losses: Losses) -> Iterator[Finding]:
+def _of_marks(marks: tuple[Mark, ...], table: CheckedTable, losses: Losses) -> Iterator[Finding]:
     for mark in marks:
         if mark.level != "ok":
             yield Finding(mark.level, TITLES[mark.kind], mark.text, mark.column)  # type: ignore[arg-type]
@@ -193,7 +193,7 @@ def _of_marks(marks: tuple[Mark, ...], reading: Reading, losses: Losses) -> Iter
         text = f"The rule hides nothing in {name_some(quiet)}, as is to be expected there."
         yield Finding("ok", TITLES["nothing hidden"], text)
     clear = all(mark.level == "ok" for mark in marks) and not losses.p_value < DOUBTFUL
-    if clear and reading.broken is None and reading.hidden.any():
+    if clear and table.broken is None and table.hidden.any():
         text = (
             "No sign of another limit, of substituted values, or of cells hidden for other reasons"
         )

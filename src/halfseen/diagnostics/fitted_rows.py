@@ -11,7 +11,7 @@ mean.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.data.interval_data import IntervalData
-from halfseen.diagnostics.normality import evenly, tested_rows
-from halfseen.diagnostics.reading import column_rule
-from halfseen.errors import HalfseenError, argument
+from halfseen.data.table import Table, frame_kind, read_table, with_names
+from halfseen.diagnostics.checked_table import column_rule, evenly, tested_rows
+from halfseen.errors import HalfseenError, InputError, argument
 from halfseen.gaussian import Gaussian
 from halfseen.missingness.holes import SEEN, Holes
 from halfseen.missingness.resolve import SetTable
@@ -40,7 +40,7 @@ from halfseen.solvers.full_information.expectation import (
 )
 from halfseen.solvers.full_information.m_step import pack_slopes, unpack
 from halfseen.solvers.full_information.problem import Problem, standardise
-from halfseen.solvers.inference.imputation import moved, read_source
+from halfseen.solvers.inference.imputation import moved, original_table, read_source
 from halfseen.solvers.result import Estimate, Status
 
 Floats = NDArray[np.float64]
@@ -63,12 +63,12 @@ LEAST_LEFT = 0.05
 HARDLY_DETERMINED = (
     "the fit is hardly determined by the data, so that its completed rows prove nothing"
 )
-# Stream of random numbers, beside those of ``normality``, ``transforms`` and ``at_random``.
+# Stream of random numbers, beside those of ``normality``.
 SIMULATING = 8
 
 
 @dataclass(frozen=True)
-class Rows:
+class FittedRows:
     """Rows in standardised units, with what would confine each cell if it were hidden.
 
     Attributes
@@ -87,7 +87,7 @@ class Rows:
     blank: Mask
 
     @classmethod
-    def of(cls, problem: Problem, values: Floats, blank: Mask, own: Mask) -> Rows:
+    def of(cls, problem: Problem, values: Floats, blank: Mask, own: Mask) -> FittedRows:
         """Read values in units of the table; some columns are hidden by their ``own`` value alone."""
         rule = problem.missingness
         assert rule is not None
@@ -99,7 +99,7 @@ class Rows:
         return cls(np.ascontiguousarray(Y), all_hidden.holes, hidden, blank)
 
     @classmethod
-    def stacked(cls, parts: list[Rows]) -> Rows:
+    def stacked(cls, parts: list[FittedRows]) -> FittedRows:
         """Put tables under the same rule below each other."""
         sizes = np.cumsum([0, *(len(part.every.sets) for part in parts)])
         index = [
@@ -116,8 +116,8 @@ class Rows:
             np.concatenate([part.every.set_column for part in parts]),
             bound,
         )
-        arrays = ("Y", "hidden", "blank")
-        Y, hidden, blank = (np.concatenate([getattr(p, name) for p in parts]) for name in arrays)
+        arrays = zip(*((part.Y, part.hidden, part.blank) for part in parts), strict=True)
+        Y, hidden, blank = (np.concatenate(array) for array in arrays)
         return cls(Y, every, hidden, blank)
 
     @property
@@ -144,6 +144,13 @@ class Rows:
 
     def _with(self, hidden: Mask) -> Holes:
         return replace(self.every, index=np.where(hidden, self.every.index, np.int32(SEEN)))
+
+    def take(self, chosen: NDArray[np.intp]) -> FittedRows:
+        """Return some of the rows."""
+        if chosen.size == len(self.Y):
+            return self
+        every = self.every.take(chosen)
+        return FittedRows(self.Y[chosen], every, self.hidden[chosen], self.blank[chosen])
 
     def log_likelihoods(self, holes: Holes, at: Parameters, order: Parameters) -> Floats:
         """Log-likelihood of each row with these holes, its cells in the order of some parameters."""
@@ -181,7 +188,7 @@ class Ground:
         Columns that are hidden by their own value alone.
     rows : int
         Of the table that was fitted.
-    seen, simulated : Rows
+    seen, simulated : FittedRows
         Rows of the table that are looked at, and rows drawn from the fit.
     complete : array of shape (m, d)
         The simulated rows before anything was hidden, about the mean.
@@ -194,8 +201,8 @@ class Ground:
     names: tuple[str, ...]
     own: Mask
     rows: int
-    seen: Rows
-    simulated: Rows
+    seen: FittedRows
+    simulated: FittedRows
     complete: Floats
     correlation: Floats
     errors: Floats
@@ -244,7 +251,7 @@ class Ground:
         return np.asarray(terms.T @ scores / len(terms) @ self.errors)
 
     def corrections(
-        self, terms: Floats, again: Callable[[Rows, Parameters], Floats]
+        self, terms: Floats, again: Callable[[FittedRows, Parameters], Floats]
     ) -> tuple[Floats, Floats]:
         """Return the mean of a sum of terms, and what multiplies its deviation, where rows are few.
 
@@ -266,19 +273,19 @@ class Ground:
         return np.mean(np.subtract(whole, linear), axis=0), stretch
 
     @cached_property
-    def refits(self) -> list[tuple[Rows, Floats, Parameters]]:
+    def refits(self) -> list[tuple[FittedRows, Floats, Parameters]]:
         """Simulated tables: rows, score at the fitted parameters, and own parameters."""
-        found = []
+        out = []
         for start in range(0, len(self.simulated.Y), self.rows):
-            rows = taken(self.simulated, np.arange(start, start + self.rows))
+            rows = self.simulated.take(np.arange(start, start + self.rows))
             g, score = Gaussian(np.zeros(len(self.names)), self.correlation), rows.score(self.at)
             step, at = score, self.at
             for _ in range(SCORING_STEPS):
                 g = moved(g, self.errors @ step / self.rows)
                 at = Parameters.of(g.mean, g.covariance)
                 step = rows.score(at)
-            found.append((rows, score, at))
-        return found
+            out.append((rows, score, at))
+        return out
 
 
 def complete_scores(Z: Floats, P: Floats) -> Floats:
@@ -292,18 +299,100 @@ def complete_scores(Z: Floats, P: Floats) -> Floats:
     return np.hstack([W, of_covariance])
 
 
-def stand_on(fit: Estimate, given: Any, seed: int) -> Ground | str:
-    """Return the rows at fitted parameters, beside simulated ones; a sentence where that cannot be.
+@dataclass(frozen=True)
+class FittedTable:
+    """A fit, and the table that it is of, which is read when it is first needed.
 
-    Parameters
+    Attributes
     ----------
+    fit : Estimate
     given : tuple of (X, missingness, missing_at_random), or None for the table of the fit
     """
-    reason = _why_not(fit, given)
-    if reason:
-        return reason
+
+    fit: Estimate
+    given: Any = None
+
+    @cached_property
+    def problem(self) -> Problem:
+        """The table in the units of the fit."""
+        return read_source(self.fit, *(self.given or (None,)))
+
+    @property
+    def why_not(self) -> str:
+        """Why rows at the fitted parameters prove nothing; empty where they do."""
+        fit = self.fit
+        if fit.status.severity >= Status.WEAKLY_IDENTIFIED.severity:
+            return HARDLY_DETERMINED
+        if fit.method != "full" or fit.uncertainty is None or fit.uncertainty.parameters is None:
+            return (
+                'it needs a fit of method="full" with standard errors of all parameters, and this one '
+                f"is by {fit.method!r}"
+            )
+        if not np.isinf(fit.degrees):
+            return f"it needs a fit with normal errors, and this one has {argument('errors', 't')}"
+        if fit.loss is not None:
+            return "the fit has losses in its model, and fit.loss says what is known of them"
+        table = self.given[0] if self.given else None if fit.source is None else fit.source.X
+        if isinstance(table, IntervalData) and not table.is_plain:
+            return (
+                "cells tell their own limits, and nothing says what seen values were compared with"
+            )
+        return ""
+
+
+def with_fit(
+    X: Any,
+    missingness: Any,
+    at_random: Any,
+    transforms: Any,
+    fit: Estimate | None,
+    names: Sequence[str] | None,
+) -> tuple[Any, Any, Any, Any, FittedTable | None]:
+    """Take table, rule and transforms from a fit, where it stands for them."""
+    if not isinstance(X, Estimate):
+        if fit is not None and not isinstance(fit, Estimate):
+            raise InputError(f"fit must be what halfseen.fit returned; got {fit!r}.")
+        if names is not None:
+            X = with_names(X, names)
+        elif fit is not None:
+            X = _named(X, fit)
+        if fit is None:
+            return X, missingness, at_random, transforms, None
+        transforms = fit.transforms if transforms is None else transforms
+        given = X, missingness, at_random
+        return *given, transforms, FittedTable(fit, given)
+    if names is not None:
+        raise InputError("a fit brings the names of its columns; names= goes with a table.")
+    if fit is not None and fit is not X:
+        raise InputError("two fits were given, one as X and another as fit=. Pass one of them.")
+    fit, source = X, X.source
+    if source is None or source.X is None:
+        raise InputError("this fit does not hold its table; pass the table, and fit=.")
+    own = missingness is None and at_random is None
+    if missingness is None:
+        missingness = source.missingness if source.original_rule is None else source.original_rule
+    at_random = source.missing_at_random if at_random is None else at_random
+    transforms = fit.transforms if transforms is None else transforms
+    given = original_table(fit), missingness, at_random
+    return *given, transforms, FittedTable(fit, None if own else given)
+
+
+def _named(X: Any, fit: Estimate) -> Any:
+    """Read a table without names as one with those of the fit."""
+    if isinstance(X, IntervalData) or frame_kind(X) is not None:
+        return X
+    table = read_table(X)
+    fits = table.values.shape[1] == len(fit.names)
+    return Table(table.values, fit.names) if fits else table
+
+
+def stand_on(fitted: FittedTable, seed: int) -> Ground | str:
+    """Return the rows at fitted parameters, beside simulated ones; a sentence where that cannot be."""
+    fit = fitted.fit
+    if fitted.why_not:
+        return fitted.why_not
     try:
-        problem = read_source(fit, None) if given is None else read_source(fit, *given)
+        problem = fitted.problem
     except (HalfseenError, np.linalg.LinAlgError) as error:
         return f"the table could not be read as that of the fit: {error}"
     if problem.shape[0] != fit.rows:
@@ -311,60 +400,21 @@ def stand_on(fit: Estimate, given: Any, seed: int) -> Ground | str:
     errors = None if fit.uncertainty is None else fit.uncertainty.parameters
     assert errors is not None
     n, d = problem.shape
-    rule = problem.missingness
-    own = np.array([_by_own_value(rule, j) for j in range(d)])
+    by_column = [column_rule(problem.missingness, j) for j in range(d)]
+    own = np.array([one is not None and one.seen_set != everything for one in by_column])
     blank = at_random(problem.holes)
     values = np.where(problem.hidden, np.nan, problem.centre + problem.scale * problem.Y)
     confined = (problem.hidden & ~blank).sum() / n
     work = d * (1.0 + confined) ** 2
     affordable = int(max(FEWEST_TESTED, 4.0 * MOST_WORK / work))
     rows = evenly(n, min(tested_rows(n).size, affordable))
-    whole = Rows.of(problem, values, blank, own)
-    units = problem.overview.units
+    seen = FittedRows.of(problem, values, blank, own).take(rows)
     count = int(np.clip(MOST_WORK / work, FEWEST_SIMULATED, MOST_SIMULATED))
     simulated, complete = _simulated(problem, fit.gaussian, blank, own, rows, count, seed)
-    return Ground(
-        problem.names,
-        own,
-        n,
-        taken(whole, rows),
-        simulated,
-        complete,
-        problem.from_units(fit.gaussian.mean, fit.gaussian.covariance)[1],
-        n * errors / np.outer(units, units),
-    )
-
-
-def _why_not(fit: Estimate, given: Any) -> str:
-    if fit.status.severity >= Status.WEAKLY_IDENTIFIED.severity:
-        return HARDLY_DETERMINED
-    if fit.method != "full" or fit.uncertainty is None or fit.uncertainty.parameters is None:
-        return (
-            'it needs a fit of method="full" with standard errors of all parameters, and this one '
-            f"is by {fit.method!r}"
-        )
-    if not np.isinf(fit.degrees):
-        return f"it needs a fit with normal errors, and this one has {argument('errors', 't')}"
-    if fit.loss is not None:
-        return "the fit has losses in its model, and fit.loss says what is known of them"
-    source = fit.source
-    table = given[0] if given is not None else None if source is None else source.X
-    if isinstance(table, IntervalData) and not table.is_plain:
-        return "cells tell their own limits, and nothing says what seen values were compared with"
-    return ""
-
-
-def _by_own_value(rule: Any, j: int) -> bool:
-    found = column_rule(rule, j)
-    return found is not None and found.seen_set != everything
-
-
-def taken(rows: Rows, chosen: NDArray[np.intp]) -> Rows:
-    """Return some of the rows."""
-    if chosen.size == len(rows.Y):
-        return rows
-    every = rows.every.take(chosen)
-    return Rows(rows.Y[chosen], every, rows.hidden[chosen], rows.blank[chosen])
+    correlation = problem.from_units(fit.gaussian.mean, fit.gaussian.covariance)[1]
+    units = problem.overview.units
+    errors = n * errors / np.outer(units, units)
+    return Ground(problem.names, own, n, seen, simulated, complete, correlation, errors)
 
 
 def _simulated(
@@ -375,7 +425,7 @@ def _simulated(
     rows: NDArray[np.intp],
     count: int,
     seed: int,
-) -> tuple[Rows, Floats]:
+) -> tuple[FittedRows, Floats]:
     """Draw at least so many rows from a Gaussian, and hide them as those of the table."""
     rule = problem.missingness
     assert rule is not None
@@ -384,6 +434,6 @@ def _simulated(
         drawn = int(keyed_generator(seed, Purpose.DIAGNOSE, SIMULATING, k).integers(2**63))
         X, Y = simulate(g, rule, len(blank), drawn, return_complete=True)
         X[blank] = np.nan
-        parts.append(taken(Rows.of(problem, X, blank, own), rows))
+        parts.append(FittedRows.of(problem, X, blank, own).take(rows))
         complete.append(((Y - g.mean) / problem.scale)[rows])
-    return Rows.stacked(parts), np.concatenate(complete)
+    return FittedRows.stacked(parts), np.concatenate(complete)

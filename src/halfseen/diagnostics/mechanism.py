@@ -1,190 +1,129 @@
-"""Whether the data look as if the stated rule had hidden them."""
+"""Whether the data look as if the stated rule had hidden them.
+
+Wrong limits, cells that a rule does not explain, and blank ones that a rule would.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from halfseen.data.powers import ColumnCells
-from halfseen.data.transforms import Transform
-from halfseen.diagnostics.at_random import cut_off, hidden_too_often, set_log_masses
-from halfseen.diagnostics.marks import FEWEST_SEEN, UNLIKELY, Candidate, Mark
-from halfseen.diagnostics.normality import holm, scale_of, tested_rows, why_not
-from halfseen.diagnostics.one_column import Column, HiddenByRule, fit_cells
-from halfseen.diagnostics.piles import piles
-from halfseen.diagnostics.reading import Reading, ends_of_rule, in_rows
-from halfseen.errors import InputError
-from halfseen.missingness.base import ColumnRule
-from halfseen.missingness.detection_limits import DetectionLimits
+from halfseen.data.transforms import Identity, Transform
+from halfseen.diagnostics.checked_table import CheckedTable
+from halfseen.diagnostics.marks import Mark, plain_marks
+from halfseen.diagnostics.normality import best_scale, holm, p_values, scale_of, why_not
+from halfseen.diagnostics.one_column import HiddenByRule, LoneColumn, fit_cells, spread_ties
+from halfseen.errors import InputError, argument
+from halfseen.kernels.univariate import log_masses
+from halfseen.seeds import Purpose, keyed_generator
 
 Floats = NDArray[np.float64]
 
+# A mark with a smaller p-value, adjusted for the number of columns, is told.
+UNLIKELY = 0.01
+# Fewest seen values for a statement about the shape of a column.
+FEWEST_SEEN = 20
 # Values beyond the nearest one to a limit whose distances say how finely a column is measured.
 NEIGHBOURS = 5
 # A wrong limit is to be likelier than cells missing at random by this log-likelihood: it is chosen to
 # suit the data, and few hidden cells make the two nearly the same.
 MUCH_LIKELIER = 5.0
-# Limits that differ by less come from writing them down.
-SAME_LIMIT = 1e-6
 # What is tested together, in this order, and how serious it is.
 FAMILIES = (("gap",), ("nothing hidden",), ("at random", "hidden too often"), ("cut off",))
+LOOKS = ("hidden too often", "cut off")
 # Values that stand for hidden ones explain why nothing is hidden, and sharp ends.
 PILED = ("on the limit", "substituted")
-LOOKS = ("hidden too often", "cut off")
+# A rule that explains no more than this share of what is hidden explains nothing of it.
+NEGLIGIBLE = 0.05
+# Least log-likelihood that cutting has to bring: columns on no simple scale have somewhat sharp ends.
+LEAST_GAIN = 3.0
+# Fewest distinct values of a column whose end can be called sharp: codes and grades have ends.
+FEWEST_DISTINCT = 20
+# A probability of one would have no logarithm of its complement, and some have no logarithm at all.
+NEARLY_ONE, TINY = 1.0 - 1e-16, np.finfo(float).tiny
+# Stream of random numbers, beside those of ``normality``.
+CUTTING = 7
 
 
-def look_at_mechanism(
-    reading: Reading, transforms: tuple[Transform, ...] | None, simulations: int, seed: int
-) -> tuple[Mark, ...]:
+@dataclass(frozen=True)
+class Candidate:
+    """A mark that counts only if its p-value is small enough for the number of columns.
+
+    ``log_likelihood`` is that of the explanation it offers, in units of the seen values.
+    """
+
+    kind: str
+    column: str
+    p_value: float
+    text: str
+    log_likelihood: float = 0.0
+
+
+def look_at_mechanism(table: CheckedTable, simulations: int, seed: int) -> tuple[Mark, ...]:
     """Look for the marks of rules that differ from the stated one."""
-    marks: list[Mark] = []
-    for j, name in enumerate(reading.names):
-        rule = reading.column_rule(j)
-        hidden = bool(reading.hidden[:, j].any())
-        marks += piles(reading.as_given[:, j], name, _stated(reading, j, rule), hidden)
-        marks += _other_limits(reading, j, rule)
-        if _limits_only_where_hidden(reading, j):
-            text = (
-                "Limits are given only where values are hidden. A seen value needs the limit it was "
-                "compared with too, or pairwise and truncation get correlations wrong."
-            )
-            marks.append(Mark("limits only where hidden", name, "problem", None, text))
+    marks = list(plain_marks(table))
     piled = {mark.column for mark in marks if mark.kind in PILED}
-    marks += _unlikely(reading, transforms, piled, simulations, seed)
-    return tuple(marks)
+    return (*marks, *_unlikely(table, piled, simulations, seed))
 
 
-def taken_at_random(reading: Reading, marks: tuple[Mark, ...]) -> Reading:
+def taken_at_random(table: CheckedTable, marks: tuple[Mark, ...]) -> CheckedTable:
     """Return the table with cells that look missing at random taken to be so."""
     columns = {mark.column for mark in marks if mark.kind == "at random"}
     if not columns:
-        return reading
-    chosen = np.isin(np.array(reading.names, dtype=object), list(columns))
-    return replace(reading, blank=reading.blank | (reading.hidden & chosen))
+        return table
+    chosen = np.isin(np.array(table.names, dtype=object), list(columns))
+    return replace(table, blank=table.blank | (table.hidden & chosen))
 
 
-def _stated(reading: Reading, j: int, rule: ColumnRule | None) -> tuple[Floats, Floats]:
-    """Return distinct lower and upper limits that a column is said to have."""
-    low, high = ends_of_rule(rule)
-    if reading.intervals is not None:
-        split, hidden = reading.split[:, j], reading.hidden[:, j]
-        told = hidden & ~split
-        # Where cells tell their limits, the rule counts for those that do not.
-        if told.any() and not (split & hidden).any():
-            low, high = np.empty(0), np.empty(0)
-        below, above = np.isneginf(reading.lower[:, j]), np.isposinf(reading.upper[:, j])
-        low = np.concatenate([low, reading.upper[told & below, j]])
-        high = np.concatenate([high, reading.lower[told & above, j]])
-    return np.unique(low[np.isfinite(low)]), np.unique(high[np.isfinite(high)])
-
-
-def column_limits(reading: Reading) -> tuple[tuple[Floats, Floats], ...]:
-    """Return the distinct lower and upper limits of each column."""
-    return tuple(_stated(reading, j, reading.column_rule(j)) for j in range(len(reading.names)))
-
-
-def _other_limits(reading: Reading, j: int, rule: ColumnRule | None) -> Iterator[Mark]:
-    """Find cells that say that they lie beyond another limit than that of the rule."""
-    data = reading.intervals
-    if data is None or reading.rule is None or rule is None:
-        return
-    told = ~data.seen[:, j] & ~data.at_random[:, j] & ~reading.excused[:, j]
-    sides = zip(
-        ("<", ">"),
-        (">=", "<="),
-        (data.upper[:, j], data.lower[:, j]),
-        (np.isneginf(data.lower[:, j]), np.isposinf(data.upper[:, j])),
-        ends_of_rule(rule),
-        strict=True,
-    )
-    for sign, way, ends, open_, limits in sides:
-        of_rule = in_rows(limits, rule, ends.size)
-        other = told & open_ & np.isfinite(of_rule)
-        other &= ~np.isclose(ends, of_rule, rtol=SAME_LIMIT, atol=0.0)
-        if other.any():
-            count = int(other.sum())
-            text = (
-                f"{count} cell{' says' if count == 1 else 's say'} {_spread(sign, ends[other])}, but "
-                f"the rule says {_spread(way, of_rule[other])}. The cell's own interval goes first, and "
-                "the rule speaks only of cells that say nothing. State the limit that holds, or "
-                "leave this column out of the rule."
-            )
-            yield Mark("other limits", reading.names[j], "look", None, text)
-
-
-def _spread(sign: str, limits: Floats) -> str:
-    least, most = limits.min(), limits.max()
-    return f"{sign}{least:.6g}" if least == most else f"{sign}{least:.6g} to {sign}{most:.6g}"
-
-
-def _limits_only_where_hidden(reading: Reading, j: int) -> bool:
-    rule = reading.rule
-    if not isinstance(rule, DetectionLimits) or not rule.varies_by_row:
-        return False
-    if reading.intervals is not None:
-        return False
-    limited = np.isfinite(rule.lower[:, j]) | np.isfinite(rule.upper[:, j])
-    hidden = ~reading.seen[:, j]
-    return bool((limited == hidden).all() and hidden.any() and not hidden.all())
-
-
-def _unlikely(
-    reading: Reading,
-    transforms: tuple[Transform, ...] | None,
-    piled: set[str],
-    simulations: int,
-    seed: int,
-) -> list[Mark]:
+def _unlikely(table: CheckedTable, piled: set[str], simulations: int, seed: int) -> list[Mark]:
     """Find what the columns' own normal distributions make unlikely, over all columns together."""
-    if reading.broken is not None:
+    if table.broken is not None:
         return []
-    rows = tested_rows(len(reading.values))
-    stated = column_limits(reading)
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     quiet: list[Mark] = []
-    for j, name in enumerate(reading.names):
-        column = reading.column(j, rows)
+    for j, (name, column) in enumerate(zip(table.names, table.columns, strict=True)):
         if isinstance(column, str) or why_not(column) or column.cells.values.size < FEWEST_SEEN:
             continue
         try:
-            scale = scale_of(column, None if transforms is None else transforms[j])
+            scale = scale_of(column, table.scales[j])
         except InputError:
             continue
-        told = reading.intervals is not None
-        values = reading.values[rows, j]
-        if column.cells.hidden and not (told and _has_bins(column.cells)):
+        values, hidden = table.values[table.rows, j], column.cells.hidden
+        if hidden and not (table.intervals is not None and _has_bins(column.cells)):
             gaps = [
                 gap
-                for side, limits in zip((1, -1), stated[j], strict=True)
+                for side, limits in zip((1, -1), table.limits[j], strict=True)
                 for gap in _gap(column.on(scale), name, limits, side, scale, values)
             ]
-            often = hidden_too_often(column, scale, name, _unmarked(reading, j))
-            found += _likelier(gaps, often)
-        elif not column.cells.hidden and isinstance(column.hiding, HiddenByRule):
-            mark = None if name in piled else _nothing_hidden(column.on(scale), name)
+            often = hidden_too_often(column, scale, name, _unmarked(table, j))
+            candidates += _likelier(gaps, often)
+        elif not hidden and isinstance(column.hiding, HiddenByRule) and name not in piled:
+            mark = _nothing_hidden(column.on(scale), name)
             if isinstance(mark, Mark):
                 quiet.append(mark)
             elif mark is not None:
-                found.append(mark)
-        blank = int((reading.blank & ~reading.excused)[rows, j].sum())
-        if blank and not column.cells.hidden and name not in piled:
+                candidates.append(mark)
+        blank = int((table.blank & ~table.excused)[table.rows, j].sum())
+        if blank and not hidden and name not in piled:
             cut = cut_off(values[~np.isnan(values)], blank, scale, name, simulations, seed)
-            found += [] if cut is None else [cut]
-    return quiet + _told(found)
+            candidates += [] if cut is None else [cut]
+    return quiet + _told(candidates)
 
 
-def _unmarked(reading: Reading, j: int) -> int:
+def _unmarked(table: CheckedTable, j: int) -> int:
     """Count the hidden cells of a column, if nothing but the rule says of them that they were hidden."""
-    hidden = reading.hidden[:, j]
+    hidden = table.hidden[:, j]
     # A seen value that contradicts the rule stands for one beyond the limit.
-    marked = hidden & ~np.isnan(reading.as_given[:, j])
-    if reading.intervals is not None:
-        marked |= hidden & ~reading.intervals.blank[:, j]
+    marked = hidden & ~np.isnan(table.as_given[:, j])
+    if table.intervals is not None:
+        marked |= hidden & ~table.intervals.blank[:, j]
     return 0 if marked.any() else int(hidden.sum())
 
 
@@ -198,11 +137,11 @@ def _likelier(gaps: list[Candidate], often: Candidate) -> list[Candidate]:
     return [often]
 
 
-def _told(found: list[Candidate]) -> list[Mark]:
+def _told(candidates: list[Candidate]) -> list[Mark]:
     """Return the candidates that are unlikely even for the best of so many columns."""
     marks: list[Mark] = []
     for family in FAMILIES:
-        alike = [c for c in found if c.kind in family]
+        alike = [c for c in candidates if c.kind in family]
         p = holm(np.array([c.p_value for c in alike]))
         # A wrong limit explains by itself why more is hidden than it should.
         explained = {mark.column for mark in marks}
@@ -220,7 +159,7 @@ def _has_bins(cells: ColumnCells) -> bool:
 
 
 def _gap(
-    column: Column, name: str, limits: Floats, side: int, scale: Transform, values: Floats
+    column: LoneColumn, name: str, limits: Floats, side: int, scale: Transform, values: Floats
 ) -> Iterator[Candidate]:
     """Test whether seen values keep away from the only limit of a column, on one side of it.
 
@@ -255,7 +194,7 @@ def _gap(
     beyond = float(ndtr(-score(c)))
     between = float(ndtr(score(m)) - ndtr(score(c)))
     n = cells.values.size
-    p = math.exp(n * math.log1p(-min(between / max(beyond, 1e-300), 1.0 - 1e-16)))
+    p = math.exp(n * math.log1p(-min(between / max(beyond, 1e-300), NEARLY_ONE)))
     text = (
         f"No seen value lies between the stated limit {limit:.6g} and {nearest:.6g}, where about "
         f"{between * column.size:.0f} are expected: the limit looks like {nearest:.4g} rather than "
@@ -264,7 +203,7 @@ def _gap(
     yield Candidate("gap", name, p, text, fitted.log_likelihood)
 
 
-def _nothing_hidden(column: Column, name: str) -> Candidate | Mark | None:
+def _nothing_hidden(column: LoneColumn, name: str) -> Candidate | Mark | None:
     """Look at a column under a rule in which nothing is hidden, and whether something should be."""
     column = column.standardised()[0]
     hiding = column.hiding
@@ -280,13 +219,164 @@ def _nothing_hidden(column: Column, name: str) -> Candidate | Mark | None:
     hidden = np.exp(set_log_masses(cells, marginal.mean, marginal.deviation))
     expected = float(cells.count @ hidden)
     # P(none hidden) = Π (1 − P_r)
-    p = math.exp(float(cells.count @ np.log1p(-np.minimum(hidden, 1.0 - 1e-16))))
+    p = math.exp(float(cells.count @ np.log1p(-np.minimum(hidden, NEARLY_ONE))))
     text = (
         f"The rule would hide about {expected:.0f} of {column.size} values, but nothing is hidden. Were "
         "rows with hidden values left out, or values put in their place?"
     )
     if p < UNLIKELY:
         return Candidate("nothing hidden", name, p, text)
-    return Mark(
-        "nothing hidden", name, "ok", None, "The rule hides nothing here, as is to be expected."
+    text = "The rule hides nothing here, as is to be expected."
+    return Mark("nothing hidden", name, "ok", None, text)
+
+
+class Excess(NamedTuple):
+    """A column in which any cell is also hidden with probability ``share``, whatever its value.
+
+    ``explained`` is the share of the hidden cells that lie beyond the limits all the same.
+    """
+
+    share: float
+    explained: float
+    p_value: float
+    log_likelihood: float
+
+
+def set_log_masses(cells: ColumnCells, mean: float, deviation: float) -> Floats:
+    """Log-mass of each hidden set."""
+    pieces = log_masses((cells.lower - mean) / deviation, (cells.upper - mean) / deviation)
+    if pieces.size == cells.count.size:
+        return pieces
+    owner = np.repeat(np.arange(cells.count.size), np.diff(cells.start))
+    mass = np.bincount(owner, weights=np.exp(pieces), minlength=cells.count.size)
+    return np.log(np.maximum(mass, TINY))
+
+
+def fit_excess(column: LoneColumn) -> Excess:
+    """Fit the share of the cells that are hidden for another reason than the sets they lie in.
+
+    Likelihood ratio of a model in which any cell is also hidden with probability π, against π = 0;
+    on the edge of the parameters, so half of the chi-square probability (Chernoff 1954).
+    """
+    # Imported where it is needed: SciPy's optimisers take as long to load as all of halfseen.
+    from scipy.optimize import minimize
+
+    cells = column.standardised()[0].cells
+    plain = fit_cells(cells)
+    best, highest = np.array([plain.mean, math.log(plain.deviation), 0.0]), plain.log_likelihood
+    hidden = cells.hidden / column.size
+
+    def cost(p: Floats) -> float:
+        return -_log_likelihood(cells, float(p[0]), float(p[1]), float(p[2]))
+
+    # From what was fitted, from the seen values as they are, and as if the rule hid nothing.
+    starts = [
+        [plain.mean, math.log(plain.deviation), 0.05 * hidden],
+        [0.0, 0.0, 0.5 * hidden],
+        [0.0, 0.0, min(hidden, 0.999)],
+    ]
+    bounds = [(-20.0, 20.0), (-6.0, 6.0), (0.0, 0.999)]
+    for start in starts:
+        end = minimize(cost, np.array(start), method="L-BFGS-B", bounds=bounds)
+        if -end.fun > highest:
+            best, highest = end.x, -float(end.fun)
+    gain = highest - plain.log_likelihood
+    share = float(best[2])
+    by_rule = (1.0 - share) * np.exp(set_log_masses(cells, float(best[0]), math.exp(best[1])))
+    # The probability that a hidden cell lies beyond a limit.
+    posterior = by_rule / np.maximum(share + by_rule, TINY)
+    explained = float(cells.count @ posterior) / max(cells.hidden, 1)
+    p = float(ndtr(-math.sqrt(2.0 * gain))) if gain > 0.0 else 1.0
+    return Excess(share, explained, p, highest)
+
+
+def _log_likelihood(cells: ColumnCells, mean: float, log_deviation: float, share: float) -> float:
+    deviation = math.exp(log_deviation)
+    z = (cells.values - mean) / deviation
+    # Seen: (1 − π) φ(x); hidden: π + (1 − π) P(set)
+    seen = -0.5 * float(z @ z) - z.size * (log_deviation + 0.5 * math.log(2.0 * math.pi))
+    masses = np.exp(set_log_masses(cells, mean, deviation))
+    used = cells.count > 0
+    hidden = cells.count[used] @ np.log(np.maximum(share + (1.0 - share) * masses[used], TINY))
+    return seen + z.size * math.log1p(-share) + float(hidden)
+
+
+def hidden_too_often(column: LoneColumn, scale: Transform, name: str, unmarked: int) -> Candidate:
+    """Test whether cells of a column are hidden for another reason than its limits.
+
+    Where next to nothing lies beyond the limits, the cells are missing at random: if nothing but the
+    rule says that they were hidden (``unmarked`` is their number, else 0), and if the same holds on
+    the scale that suits the seen values best. Skewed values look as if nothing could lie far out.
+    """
+    excess = fit_excess(column.on(scale))
+    if unmarked and excess.explained <= NEGLIGIBLE:
+        x = column.cells.values
+        best = best_scale(ColumnCells.from_ends(x, x))
+        other = excess if best.name == scale.name else fit_excess(column.on(best))
+        if other.explained <= NEGLIGIBLE:
+            p = max(excess.p_value, other.p_value)
+            return Candidate("at random", name, p, _looks_random(unmarked), excess.log_likelihood)
+    text = (
+        f"{column.cells.hidden / column.size:.0%} of the cells are hidden, but the shape of the seen "
+        f"values leaves room for fewer beyond the limits: about {excess.share:.0%} look as if they "
+        "were hidden for another reason, unless the column is not normal. Say which are missing at "
+        "random, or see normality."
     )
+    return Candidate("hidden too often", name, excess.p_value, text, excess.log_likelihood)
+
+
+def _looks_random(hidden: int) -> str:
+    one = hidden == 1
+    return (
+        f"{'This cell looks' if one else f'These {hidden} cells look'} missing at random: next to "
+        "nothing lies beyond the limits of the rule, if the column is anything like what is seen "
+        f"of it. Pass {argument('missing_at_random')} for {'it' if one else 'them'}."
+    )
+
+
+def cut_off(
+    x: Floats, blank: int, scale: Transform, name: str, simulations: int, seed: int
+) -> Candidate | None:
+    """Test whether seen values stop where blank cells would go on.
+
+    One model has the blank cells beyond the largest (or smallest) seen value, the other anywhere. Their
+    log-likelihoods differ by an amount whose distribution under the second, for a normal column,
+    depends on the numbers of cells alone, so it is simulated. A column that is not normal has sharp ends
+    too: the second model may take the scale that suits the seen values best.
+    """
+    if np.unique(x).size < FEWEST_DISTINCT:
+        return None
+    ends, x = (x.min(), x.max()), spread_ties(x)
+    best = best_scale(ColumnCells.from_ends(x, x))
+    scales = [scale] if best.name == scale.name else [scale, best]
+    gain, side = _gain_of_cutting(x, blank, scales)
+    # Else blank cells anywhere are no worse an explanation.
+    if not gain > LEAST_GAIN:
+        return None
+    rng = keyed_generator(seed, Purpose.DIAGNOSE, CUTTING)
+    draws = rng.standard_normal((simulations, x.size))
+    null = np.array([_gain_of_cutting(row, blank, [Identity()])[0] for row in draws])
+    cells = "1 cell is" if blank == 1 else f"{blank} cells are"
+    text = (
+        f"Values stop at {ends[side > 0]:.6g} and {cells} blank: were they cut off? If values "
+        f"{'above' if side > 0 else 'below'} that are not shown, state the rule. If not, the "
+        "column ends there, as a normal one does not."
+    )
+    return Candidate("cut off", name, p_values(gain, null)[1], text, gain)
+
+
+def _gain_of_cutting(x: Floats, blank: int, scales: list[Transform]) -> tuple[float, int]:
+    """Log-likelihood of blank cells beyond an end, less that of blank cells anywhere; and which end."""
+    n = x.size + blank
+    whole = ColumnCells.from_ends(x, x)
+    anywhere = max(whole.fit(scale).log_likelihood for scale in scales)
+    anywhere += blank * math.log(blank / n) + x.size * math.log(x.size / n)
+    beyond = []
+    for side in (1, -1):
+        low, high = (x.max(), np.inf) if side > 0 else (-np.inf, x.min())
+        cells = ColumnCells(
+            x, np.array([0, 1]), np.array([low]), np.array([high]), np.array([float(blank)])
+        )
+        beyond.append((max(cells.fit(scale).log_likelihood for scale in scales), side))
+    highest, side = max(beyond)
+    return (highest - anywhere, side) if math.isfinite(highest) else (-math.inf, side)

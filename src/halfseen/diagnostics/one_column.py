@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,18 +51,6 @@ class Distances(NamedTuple):
 
     square: float
     largest: float
-
-
-class Hiding(Protocol):
-    """What hides the values of a column."""
-
-    def hide(self, x: Floats, rng: np.random.Generator) -> ColumnCells:
-        """Return what is left to be seen of complete values."""
-        ...
-
-    def moved(self, ends: Map) -> Hiding:
-        """Return the same on another scale, to which ``ends`` brings limits."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -110,12 +98,12 @@ class HiddenByRule:
         return self.cells(x, self.shows(x))
 
     def moved(self, ends: Map) -> HiddenByRule:
-        """Return the same on another scale."""
+        """Return the same on another scale, to which ``ends`` brings limits."""
         return HiddenByRule(ends(self.lower), ends(self.upper), self.group)
 
 
 @dataclass(frozen=True)
-class Limits:
+class LimitLaw:
     """Limits on one side, with the probability of each; the rest of the cells have none."""
 
     value: Floats
@@ -126,7 +114,7 @@ class Limits:
         return np.searchsorted(self.cumulative, rng.random(n), side="right")
 
 
-def product_limit(limits: Floats, others: Floats) -> Limits:
+def product_limit(limits: Floats, others: Floats) -> LimitLaw:
     """Estimate the distribution of lower limits.
 
     Parameters
@@ -149,19 +137,19 @@ def product_limit(limits: Floats, others: Floats) -> Limits:
     # P(L = c) = h(c) Π_{c' > c} (1 − h(c'))
     survival = np.cumprod((1.0 - hazard)[::-1])[::-1]
     probability = hazard * np.append(survival[1:], 1.0)
-    return Limits(value, np.cumsum(probability))
+    return LimitLaw(value, np.cumsum(probability))
 
 
 @dataclass(frozen=True)
 class HiddenByLimits:
-    """Limits below and above, drawn for each cell, and intervals in which values were left unresolved.
+    """LimitLaw below and above, drawn for each cell, and intervals in which values were left unresolved.
 
     ``bins`` has shape (k, 2); ``share`` is how often a value in each is hidden. Where there are
     many, ``rounded`` is the share of cells that are given an interval, as wide as one of the bins.
     """
 
-    below: Limits
-    above: Limits
+    below: LimitLaw
+    above: LimitLaw
     bins: Floats
     share: Floats
     rounded: float
@@ -179,13 +167,8 @@ class HiddenByLimits:
             rounded = float(between.sum() / max(inside.sum(), 1))
         else:
             share = np.array([_hidden_share(lower, upper, a, b) for a, b in bins])
-        return cls(
-            product_limit(upper[under], lower[~under]),
-            Limits(-above.value, above.cumulative),
-            bins,
-            share,
-            rounded,
-        )
+        below = product_limit(upper[under], lower[~under])
+        return cls(below, LimitLaw(-above.value, above.cumulative), bins, share, rounded)
 
     def hide(self, x: Floats, rng: np.random.Generator) -> ColumnCells:
         """Return what is left to be seen of complete values."""
@@ -246,22 +229,22 @@ def _gathered(x: Floats, which: NDArray[np.int_], lower: Floats, upper: Floats) 
 
 
 @dataclass(frozen=True)
-class Column:
+class LoneColumn:
     """The cells of a column of which something is known, and what hides them."""
 
     cells: ColumnCells
-    hiding: Hiding
+    hiding: HiddenByRule | HiddenByLimits
 
     @property
     def size(self) -> int:
         """Number of cells."""
         return self.cells.values.size + self.cells.hidden
 
-    def on(self, transform: Transform) -> Column:
+    def on(self, transform: Transform) -> LoneColumn:
         """Return the column on the scale of a transform."""
         return self._moved(transform.forward, transform.end)
 
-    def standardised(self) -> tuple[Column, float, float]:
+    def standardised(self) -> tuple[LoneColumn, float, float]:
         """Return the column in units of what is known of it, with their centre and scale."""
         ends = np.concatenate([self.cells.values, self.cells.lower, self.cells.upper])
         known = ends[np.isfinite(ends)] if self.cells.values.size < 2 else self.cells.values
@@ -277,40 +260,24 @@ class Column:
 
         return self._moved(units, units), centre, scale
 
-    def _moved(self, values: Map, ends: Map) -> Column:
-        cells = replace(
-            self.cells,
-            values=values(self.cells.values),
-            lower=ends(self.cells.lower),
-            upper=ends(self.cells.upper),
-        )
-        return Column(cells, self.hiding.moved(ends))
+    def _moved(self, values: Map, ends: Map) -> LoneColumn:
+        x, lower, upper = self.cells.values, self.cells.lower, self.cells.upper
+        cells = replace(self.cells, values=values(x), lower=ends(lower), upper=ends(upper))
+        return LoneColumn(cells, self.hiding.moved(ends))
 
 
 def fit_cells(cells: ColumnCells, mean: float = 0.0, deviation: float = 1.0) -> Marginal:
     """Fit a normal distribution to cells in units of their column, from a start."""
-    x = cells.values
+    x, sets = cells.values, (cells.start, cells.lower, cells.upper, cells.count)
     sums = np.array([x.size, x.sum(), x @ x])
-    return Marginal(
-        *fit_censored_normal(
-            sums, cells.start, cells.lower, cells.upper, cells.count, mean, deviation
-        )
-    )
+    return Marginal(*fit_censored_normal(sums, *sets, mean, deviation))
 
 
 def distances(cells: ColumnCells, marginal: Marginal, phases: Floats) -> Distances:
     """Return how far the residuals of cells are from normal, averaged over phases of their uniforms."""
+    sets = cells.start, cells.lower, cells.upper, cells.count
     return Distances(
-        *cell_distances(
-            cells.values,
-            cells.start,
-            cells.lower,
-            cells.upper,
-            cells.count,
-            marginal.mean,
-            marginal.deviation,
-            phases,
-        )
+        *cell_distances(cells.values, *sets, marginal.mean, marginal.deviation, phases)
     )
 
 

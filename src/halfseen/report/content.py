@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,38 +10,28 @@ from scipy.special import fdtri, gammaln
 
 from halfseen.data.moments import PairMoments
 from halfseen.report import words
-from halfseen.report.cells import ANYWHERE, BELOW, BETWEEN, LETTERS, TIED, Cells, read_cells
-from halfseen.report.columns import (
-    axis_range,
-    histogram,
-    kinds,
-    limits_to_draw,
-    number,
-    substituted,
-)
-from halfseen.report.ticks import ticks_in_units
-from halfseen.report.units import in_units, median_interval, medians, original_scale
+from halfseen.report.marginals import column_content, drawn_cells, number, numbers, rounded
+from halfseen.report.shown_table import ShownTable, read_shown
 from halfseen.solvers.full_information.ascent import NEAR_THE_TOP
 from halfseen.solvers.summary import REGULARISED, monte_carlo_share, shorten, steps_taken
 
 if TYPE_CHECKING:
     from halfseen.results import Fit
     from halfseen.solvers.inference.intervals import Intervals
+    from halfseen.solvers.inference.original_scale import OriginalScale
 
 Floats = NDArray[np.float64]
 
-LEVEL = 0.95
+# Level of the intervals, and the quantile that is shown beside the mean in original units.
+LEVEL, HIGH = 0.95, 0.95
 # Square root of the 95 % quantile of chi-square with two degrees of freedom.
 NORMAL_ELLIPSE = 2.447747
 # How much wider than those of a normal distribution axes may be.
 MOST_WIDENED = 2.0
 # What keeps the page small: rows that are drawn, cells of them, columns, and numbers of the trace.
 MOST_ROWS, MOST_CELLS, MOST_COLUMNS, MOST_TRACE = 2000, 30_000, 100, 6_000
-LONGEST_NAME = 200
 # Gains in log-likelihood below this are drawn as this: a thousandth of the least that is told in words.
 SMALLEST_DRAWN_GAIN = 1e-6
-# Digits of a drawn value, counted from the spread of its column; and of one in original units.
-DIGITS, UNIT_DIGITS = 4, 6
 
 
 def report_content(
@@ -80,45 +70,80 @@ def report_content(
     >>> column["naive"]["mean"] > column["recovered"]["mean"]
     True
     """
+    return content_of(read_fit(fit), diagnosis, call, title, most_columns)
+
+
+class FitRead(NamedTuple):
+    """A fit with all that takes time to read from it.
+
+    Attributes
+    ----------
+    fit : Fit
+    table : ShownTable or None
+        Where the fit holds it.
+    transforms : list
+        Of each column; None where there is none.
+    intervals : Intervals or None
+    units : OriginalScale or None
+        What the fit says in original units; None where no column was transformed.
+    """
+
+    fit: Fit
+    table: ShownTable | None
+    transforms: list[Any]
+    intervals: Intervals | None
+    units: OriginalScale | None
+
+
+def read_fit(fit: Fit) -> FitRead:
+    """Read once what the page shows of a fit, however many columns it has room for."""
+    sure = fit.uncertainty is not None
+    intervals = fit.confidence_interval(LEVEL).without_labels() if sure else None
+    transforms = [None if t.name == "none" else t for t in fit.transforms or ()]
+    units = None
+    if any(t is not None for t in transforms):
+        with np.errstate(all="ignore"):
+            units = fit.original_scale(LEVEL, (HIGH,), labels=False)
+    transforms = transforms or [None] * len(fit.names)
+    return FitRead(fit, read_shown(fit), transforms, intervals, units)
+
+
+def content_of(
+    read: FitRead, diagnosis: Any, call: str | None, title: str | None, most_columns: int
+) -> dict[str, Any]:
+    """Put everything together that the page shows."""
+    fit, table, transforms = read.fit, read.table, read.transforms
     shown = min(len(fit.names), most_columns)
-    cells = read_cells(fit)
-    if cells is not None:
-        cells = cells.first(shown)
-    intervals = None
-    if fit.uncertainty is not None:
-        intervals = fit.confidence_interval(LEVEL).without_labels()
-    transforms = _transforms(fit)
-    scale = _common_scale(transforms)
-    columns = [_column(fit, cells, intervals, transforms[j], j) for j in range(shown)]
-    units = original_scale(fit, LEVEL)
-    for j, column in enumerate(columns):
-        # Where the scale is the same for all, it is said once, not in every label.
+    # Where the scale is the same for all, it is said once, not in every label.
+    scales = {None if t is None else str(t.name) for t in transforms}
+    scale = scales.pop() if len(scales) == 1 else None
+    law = _law(fit)
+    # Ellipses of heavy tails are larger; the heaviest would leave no room for the rest.
+    wider = min(law["ellipse"] / NORMAL_ELLIPSE, MOST_WIDENED)
+    # A transformed cell is held in its original units too.
+    weight = shown + sum(t is not None for t in transforms[:shown])
+    n = 0 if table is None else len(table.values)
+    rows = _spread_evenly(n, min(MOST_ROWS, MOST_CELLS // weight))
+    columns = []
+    for j, transform in enumerate(transforms[:shown]):
+        cells = None if table is None else table.column(j)
+        column = column_content(fit, j, transform, cells, read.intervals, read.units, wider)
         column["short"] = column["label"] if scale is None else column["name"]
-        column["units"] = (
-            None if units is None else in_units(units, cells, column, transforms[j], j)
-        )
-        if units is not None and transforms[j] is not None:
-            column["original"]["interval"] = median_interval(units, j)
-    pairs = _pairs(fit, cells, intervals, columns)
-    if cells is not None:
-        # A transformed cell is held in its original units too.
-        weight = shown + sum(t is not None for t in transforms[:shown])
-        rows = _sample(len(cells.values), weight)
-        for j, column in enumerate(columns):
-            column["cells"] = _cells(cells, j, rows, transforms[j])
-    else:
-        rows = np.empty(0, dtype=np.intp)
-    transformed = any(t is not None for t in transforms)
+        if cells is not None:
+            column["cells"] = drawn_cells(cells, rows, transform)
+        columns.append(column)
+    pairs = _pairs(read, columns)
+    transformed = read.units is not None
     return {
         "title": title or "What a half-seen table says",
         "method": fit.method,
         "rows": fit.rows,
-        "drawn_rows": _row_names(cells, rows),
-        "has_table": cells is not None,
+        "drawn_rows": _row_names(table, rows),
+        "has_table": table is not None,
         "transformed": transformed,
         "scale": scale,
         "level": LEVEL,
-        "law": _law(fit),
+        "law": law,
         "learned": words.learned(fit, columns, pairs),
         "left_out": words.hidden_names(fit.names, shown),
         "status": words.status_of(fit),
@@ -149,106 +174,38 @@ def _law(fit: Fit) -> dict[str, Any]:
     return {"degrees": nu, "peak": peak, "ellipse": float(np.sqrt(2.0 * fdtri(2.0, nu, LEVEL)))}
 
 
-def _transforms(fit: Fit) -> list[Any]:
-    """Return the transformation of each column; None where there is none."""
-    if fit.transforms is None:
-        return [None] * len(fit.names)
-    return [None if t.name == "none" else t for t in fit.transforms]
+def _spread_evenly(count: int, most: int) -> NDArray[np.intp]:
+    """Return up to so many positions, spread evenly, the first and the last among them."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.intp))
 
 
-def _common_scale(transforms: list[Any]) -> str | None:
-    """Name of the transformation, where all columns have the same."""
-    names = {None if t is None else str(t.name) for t in transforms}
-    return names.pop() if len(names) == 1 else None
+def _row_names(table: ShownTable | None, rows: NDArray[np.intp]) -> list[str]:
+    if table is None or table.labels is None:
+        return [f"row {r}" for r in rows]
+    return [shorten(table.labels[r], 60) for r in rows]
 
 
-def _column(
-    fit: Fit, cells: Cells | None, intervals: Intervals | None, transform: Any, j: int
-) -> dict[str, Any]:
-    """Everything about one column."""
-    g, name = fit.gaussian, shorten(fit.names[j], LONGEST_NAME)
-    mean, deviation = float(g.mean[j]), float(g.standard_deviations[j])
-    # Ellipses of heavy tails are larger; the heaviest would leave no room for the rest.
-    wider = min(_law(fit)["ellipse"] / NORMAL_ELLIPSE, MOST_WIDENED)
-    span = axis_range(cells, j, mean, wider * deviation)
-    found = {
-        "mean": number(mean),
-        "deviation": number(deviation),
-        "mean_interval": None if intervals is None else _limits(intervals.mean, j),
-        "deviation_interval": None
-        if intervals is None
-        else _limits(intervals.standard_deviation, j),
-    }
-    naive: dict[str, Any] = {"mean": None, "deviation": None}
-    column: dict[str, Any] = {
-        "name": name,
-        "label": name if transform is None else transform.label(name),
-        "transform": None if transform is None else transform.name,
-        "hidden_share": number(1.0 - fit.seen_share[j]),
-        "recovered": found,
-        "naive": naive,
-        "substituted": None,
-        "range": [number(end) for end in span],
-        "ticks": None,
-        "histogram": None,
-        "kinds": {},
-        "not_drawn": 0,
-        "limits": [],
-        "limit_range": None,
-    }
-    if cells is not None:
-        seen = cells.seen(j)
-        if seen.size:
-            naive["mean"], naive["deviation"] = number(seen.mean()), number(seen.std())
-        column["substituted"] = substituted(cells, j, transform)
-        column["histogram"] = histogram(cells, j, span)
-        column["kinds"] = kinds(cells, j)
-        column["not_drawn"] = int(np.isin(cells.kind(j), (ANYWHERE, TIED)).sum())
-        column.update(limits_to_draw(cells, j))
-    if transform is not None:
-        column["ticks"] = ticks_in_units(transform, *span)
-        if column["histogram"] is not None:
-            _edges_in_units(column["histogram"], transform)
-        column["original"] = medians(column, transform)
-    return column
-
-
-def _edges_in_units(h: dict[str, Any], transform: Any) -> None:
-    """Add the edges of the bins in original units."""
-    edges = h["start"] + h["width"] * np.arange(len(h["seen"]) + 1.0)
-    with np.errstate(all="ignore"):
-        h["edges"] = [number(x, 4) for x in np.asarray(transform.inverse(edges), dtype=float)]
-
-
-def _limits(limits: Any, j: int) -> list[float | None] | None:
-    low, high = number(limits.lower[j]), number(limits.upper[j])
-    return None if low is None or high is None else [low, high]
-
-
-def _pairs(
-    fit: Fit, cells: Cells | None, intervals: Intervals | None, columns: list[dict[str, Any]]
-) -> dict[str, Any] | None:
+def _pairs(read: FitRead, columns: list[dict[str, Any]]) -> dict[str, Any] | None:
     """Correlations of every pair, the upper triangle row by row."""
     d = len(columns)
     if d < 2:
         return None
     at = np.triu_indices(d, 1)
     none: list[Any] = [None] * at[0].size
-    naive, together, ellipses = none, none, none
-    if cells is not None:
+    naive, together, ellipses, lower, upper = none, none, none, none, none
+    if read.table is not None:
         names = [c["name"] for c in columns]
-        correlation, counts, mean, deviation = _available_cases(cells.values, names)
-        naive = [number(r, 5) for r in correlation[at]]
+        correlation, counts, mean, deviation = _available_cases(read.table.values[:, :d], names)
+        naive = numbers(correlation[at], 5)
         together = [int(c) for c in counts[at]]
         both = zip(at[0].tolist(), at[1].tolist(), strict=True)
         ellipses = [_ellipse_of(mean, deviation, i, j) for i, j in both]
-    lower, upper = none, none
-    if intervals is not None:
-        lower = [number(r, 5) for r in intervals.correlation.lower[:d, :d][at]]
-        upper = [number(r, 5) for r in intervals.correlation.upper[:d, :d][at]]
+    if read.intervals is not None:
+        ends = read.intervals.correlation
+        lower, upper = (numbers(end[:d, :d][at], 5) for end in (ends.lower, ends.upper))
     return {
         "naive": naive,
-        "recovered": [number(r, 5) for r in fit.gaussian.correlation[:d, :d][at]],
+        "recovered": numbers(read.fit.gaussian.correlation[:d, :d][at], 5),
         "lower": lower,
         "upper": upper,
         "together": together,
@@ -261,12 +218,14 @@ def _ellipse_of(mean: Floats, deviation: Floats, i: int, j: int) -> list[float |
 
     Rounded to a hundredth of the deviation, about a pixel.
     """
-    spread = np.array([deviation[i, j], deviation[j, i]])
-    if not (np.isfinite(spread) & (spread > 0.0)).all():
-        return None
-    places = 2 - np.floor(np.log10(spread)).astype(int)
-    means = [_rounded(m, p)[0] for m, p in zip((mean[[i], j], mean[[j], i]), places, strict=True)]
-    return [means[0], number(spread[0], 3), means[1], number(spread[1], 3)]
+    out: list[float | None] = []
+    for a, b in ((i, j), (j, i)):
+        spread = deviation[a, b]
+        if not (np.isfinite(spread) and spread > 0.0):
+            return None
+        out += rounded(mean[[a], b], 2 - int(np.floor(np.log10(spread))))
+        out.append(number(spread, 3))
+    return out
 
 
 def _available_cases(values: Floats, names: list[str]) -> tuple[Floats, Floats, Floats, Floats]:
@@ -287,107 +246,48 @@ def _available_cases(values: Floats, names: list[str]) -> tuple[Floats, Floats, 
     return correlation, m.counts, mean, m.scale[:, None] * spread
 
 
-def _sample(n: int, cells_of_row: int) -> NDArray[np.intp]:
-    """Return rows spread evenly over the table, as many as the page can hold."""
-    many = min(n, MOST_ROWS, MOST_CELLS // cells_of_row)
-    return np.unique(np.linspace(0, n - 1, many).round().astype(np.intp))
-
-
-def _row_names(cells: Cells | None, rows: NDArray[np.intp]) -> list[str]:
-    if cells is None:
-        return []
-    if cells.labels is None:
-        return [f"row {r}" for r in rows]
-    return [shorten(cells.labels[r], 60) for r in rows]
-
-
-def _cells(cells: Cells, j: int, rows: NDArray[np.intp], transform: Any) -> dict[str, Any]:
-    """Return the drawn cells of a column: a letter for what is known, and the value or the limit."""
-    kind, low, high = cells.kind(j)[rows], cells.lower(j)[rows], cells.upper(j)[rows]
-    at = np.where(kind == BELOW, high, low)
-    between = kind == BETWEEN
-    at[between] = 0.5 * (low[between] + high[between])
-    seen = cells.seen(j)
-    spread = float(seen.std()) if seen.size > 1 else 0.0
-    if not spread > 0.0:
-        known = at[np.isfinite(at)]
-        spread = float(np.abs(known).max(initial=0.0)) or 1.0
-    places = DIGITS - int(np.floor(np.log10(spread)))
-    out: dict[str, Any] = {
-        "kind": "".join(LETTERS[kind]),
-        "at": _rounded(at, places),
-        "half": {
-            str(k): number(0.5 * (high[k] - low[k]), 5) for k in np.flatnonzero(kind == BETWEEN)
-        },
-    }
-    if transform is not None:
-        with np.errstate(all="ignore"):
-            back = np.asarray(transform.inverse(at), dtype=float)
-        out["original"] = [number(x, UNIT_DIGITS) for x in back]
-    return out
-
-
-def _rounded(x: Floats, places: int) -> list[float | None]:
-    """Round to so many decimals; None where not finite."""
-    with np.errstate(all="ignore"):
-        y = np.round(x, places)
-    y = np.where(np.isfinite(y), y, x)
-    return [float(v) if np.isfinite(v) else None for v in y]
-
-
 def _climb(fit: Fit) -> dict[str, Any] | None:
     """Return what was left to be gained in log-likelihood by step: as estimated, and as it came."""
-    found = [fit.history.get(key) for key in ("gains", "log_likelihoods")]
-    if any(one is None for one in found):
+    history = [fit.history.get(key) for key in ("gains", "log_likelihoods")]
+    if any(one is None for one in history):
         return None
-    gains, values = (np.asarray(one, dtype=float) for one in found)
+    gains, values = (np.asarray(one, dtype=float) for one in history)
     if gains.ndim != 1 or gains.shape != values.shape or len(gains) < 2:
         return None
-    steps = _some_steps(len(gains), MOST_TRACE)
+    steps = _spread_evenly(len(gains), MOST_TRACE)
     # Estimates that are pulled towards something do not climb.
     climbs = str(fit.history.get("covariance_structure")) not in REGULARISED
+    # Where points changed, a step may seem to have been higher than the last one.
+    gained = np.where(values[-1] - values >= SMALLEST_DRAWN_GAIN, values[-1] - values, np.nan)
     return {
         "steps": (steps + 1).tolist(),
         "all_steps": len(gains),
         "climbs": climbs,
         "enough": NEAR_THE_TOP,
         "smallest": SMALLEST_DRAWN_GAIN,
-        "estimated": [number(x, 4) for x in np.maximum(gains[steps], SMALLEST_DRAWN_GAIN)],
-        # Where points changed, a step may seem to have been higher than the last one.
-        "gained": [
-            number(x, 4) if x >= SMALLEST_DRAWN_GAIN else None for x in (values[-1] - values)[steps]
-        ]
-        if climbs
-        else None,
+        "estimated": numbers(np.maximum(gains[steps], SMALLEST_DRAWN_GAIN), 4),
+        "gained": numbers(gained[steps], 4) if climbs else None,
     }
-
-
-def _some_steps(count: int, most: int) -> NDArray[np.intp]:
-    """Return the positions of steps that are drawn, the first and the last among them."""
-    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.intp))
 
 
 def _trace(fit: Fit, shown: int) -> dict[str, Any] | None:
     """Return the means over the steps, in standard errors from the estimate."""
-    found = fit.history.get("trace", fit.history.get("iterates"))
-    trace = None if found is None else np.asarray(found, dtype=float)
-    if trace is None or trace.ndim != 2 or len(trace) < 2:
+    trace = np.asarray(fit.history.get("trace", fit.history.get("iterates", ())), dtype=float)
+    if trace.ndim != 2 or len(trace) < 2:
         return None
-    trace = trace[:, :shown]
-    mean = fit.gaussian.mean[:shown]
-    complete = fit.gaussian.standard_deviations[:shown] / np.sqrt(fit.rows)
-    unit, word = complete, "standard errors that complete data would have"
+    unit = fit.gaussian.standard_deviations[:shown] / np.sqrt(fit.rows)
+    word = "standard errors that complete data would have"
     if fit.uncertainty is not None:
         own = np.asarray(fit.uncertainty.mean[:shown], dtype=float)
         if (np.isfinite(own) & (own > 0.0)).all():
             unit, word = own, "standard errors"
-    steps = _some_steps(len(trace), max(2, MOST_TRACE // shown))
-    moved = (trace[steps] - mean) / unit
+    steps = _spread_evenly(len(trace), max(2, MOST_TRACE // shown))
+    moved = (trace[steps, :shown] - fit.gaussian.mean[:shown]) / unit
     return {
         "unit": word,
         "steps": (steps + 1).tolist(),
         "all_steps": len(trace),
-        "columns": [[number(x, 4) for x in moved[:, j]] for j in range(shown)],
+        "columns": [numbers(column, 4) for column in moved.T],
     }
 
 
@@ -396,24 +296,17 @@ def _monte_carlo(fit: Fit, shown: int) -> dict[str, Any] | None:
     errors = fit.monte_carlo_errors
     if errors is None:
         return None
-    n = fit.rows
-    g = fit.gaussian
-    variance = np.diag(g.covariance)[:shown]
-    unit, word = (
-        (np.sqrt(variance / n), np.sqrt(2.0 / n) * variance),
-        "that complete data would have",
-    )
+    variance = np.diag(fit.gaussian.covariance)
+    unit = np.sqrt(variance / fit.rows), np.sqrt(2.0 / fit.rows) * variance
+    word = "that complete data would have"
     if fit.uncertainty is not None:
-        unit = fit.uncertainty.mean[:shown], np.diag(fit.uncertainty.covariance)[:shown]
-        word = ""
+        unit, word = (fit.uncertainty.mean, np.diag(fit.uncertainty.covariance)), ""
     with np.errstate(all="ignore"):
-        mean = errors.mean[:shown] / unit[0]
-        deviation = np.diag(errors.covariance)[:shown] / unit[1]
-    share = monte_carlo_share(fit)
+        mean, deviation = errors.mean / unit[0], np.diag(errors.covariance) / unit[1]
     return {
         "against": word,
         # Not rounded: words round it, as those of the summary do.
-        "most": share,
-        "mean": [number(x, 3) for x in mean],
-        "deviation": [number(x, 3) for x in deviation],
+        "most": monte_carlo_share(fit),
+        "mean": numbers(mean[:shown], 3),
+        "deviation": numbers(deviation[:shown], 3),
     }

@@ -7,12 +7,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from halfseen.errors import InputError
 from halfseen.report.content import NORMAL_ELLIPSE, report_content
-from halfseen.report.shares import write_shares
-from halfseen.report.words import signed
+from halfseen.report.words import percent, signed
 from halfseen.solvers.inference.sensitivity import NORMAL_95
 from halfseen.solvers.summary import shorten
 
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
 
     from halfseen.results import Fit
     from halfseen.solvers.inference.sensitivity import Sensitivity
+
+Floats = NDArray[np.float64]
 
 # The colours of the page in daylight.
 INK, QUIET, RULE, WASH = "#1c2126", "#565e68", "#d5d9de", "#f5f6f8"
@@ -36,6 +37,11 @@ FLOOR = -1.6
 # Estimates that are drawn as they move.
 MOST_MOVES = 6
 MARKERS = {"b": ("<", "v"), "a": (">", "^"), "i": ("D", "D")}
+# Of the hidden shares that are written: width of a letter and height of a line, in units of the size of
+# the letters, and this size.
+LETTER, LINE, SIZE = 0.58, 1.6, 8.5
+# The middle of the hidden stretch is left only for a place that is so much lower.
+MUCH_LOWER = 1.3
 
 
 class Plots:
@@ -69,11 +75,10 @@ class Plots:
 
     def _column(self, which: int | str) -> int:
         """Position of a column that is told by position or by name."""
-        found = self.fit.column(which)
-        shown = len(self._content["columns"])
-        if found >= shown:
+        position, shown = self.fit.column(which), len(self._content["columns"])
+        if position >= shown:
             raise InputError(f"figures are of the first {shown} columns; got {which!r}.")
-        return found
+        return position
 
     def marginal(self, i: int | str = 0, ax: Axes | None = None) -> Axes:
         """Draw one column: what is seen, what is hidden, and the recovered density."""
@@ -108,7 +113,7 @@ class Plots:
         ax.set_ylabel("density")
         ax.set_ylim(0.0, 1.08 * ax.get_ylim()[1])
         if h is not None:
-            write_shares(ax, column, (x, density))
+            _write_shares(ax, column, (x, density))
         _legend(ax, ("seen", "hidden", "recovered density"))
         return ax
 
@@ -123,11 +128,20 @@ class Plots:
         x, y = self._content["columns"][a], self._content["columns"][b]
         if self._content["has_table"]:
             _points(ax, x, y)
-        r = self._correlations(a, b)
-        of_law = self._content["law"]["ellipse"]
+        r = self._of_pair(a, b)
+        # The pair is held with its first column first.
+        first, second = (r["ellipses"] or [None] * 4)[:2], (r["ellipses"] or [None] * 4)[2:]
+        seen = [*first, *second] if a < b else [*second, *first]
+        recovered = [c["recovered"][key] for c in (x, y) for key in ("mean", "deviation")]
         for name, known, color, style, radius in (
-            ("seen only", self._both_seen(a, b), NAIVE, "--", NORMAL_ELLIPSE),
-            ("recovered", _recovered(x, y, r["recovered"]), RECOVERED, "-", of_law),
+            ("seen only", [*seen, r["naive"]], NAIVE, "--", NORMAL_ELLIPSE),
+            (
+                "recovered",
+                [*recovered, r["recovered"]],
+                RECOVERED,
+                "-",
+                self._content["law"]["ellipse"],
+            ),
         ):
             if None in known:
                 continue
@@ -138,24 +152,14 @@ class Plots:
             ax.plot(known[0], known[2], "+", color=color, markersize=11, markeredgewidth=2)
         _scale(ax, x, "x")
         _scale(ax, y, "y")
-        ax.legend(frameon=False, fontsize="small", loc="best")
-        return ax
+        return _finished(ax)
 
-    def _correlations(self, a: int, b: int) -> dict[str, Any]:
+    def _of_pair(self, a: int, b: int) -> dict[str, Any]:
         """Return what is known of a pair."""
         d = len(self._content["columns"])
         low, high = min(a, b), max(a, b)
         k = low * d - low * (low + 1) // 2 + high - low - 1
         return {key: values[k] for key, values in self._content["pairs"].items()}
-
-    def _both_seen(self, a: int, b: int) -> list[Any]:
-        """Means, deviations and correlation of the rows in which both are seen."""
-        r = self._correlations(a, b)
-        if r["ellipses"] is None:
-            return [None]
-        # The pair is held with its first column first.
-        first, second = r["ellipses"][:2], r["ellipses"][2:]
-        return [*first, *second, r["naive"]] if a < b else [*second, *first, r["naive"]]
 
     def correlation(self, ax: Axes | None = None) -> Axes:
         """Draw the recovered correlations as a heat map."""
@@ -167,7 +171,7 @@ class Plots:
         R = np.full((d, d), np.nan)
         if self._content["pairs"] is not None:
             at = np.triu_indices(d, 1)
-            R[at] = [np.nan if r is None else r for r in self._content["pairs"]["recovered"]]
+            R[at] = np.array(self._content["pairs"]["recovered"], dtype=float)
             R.T[at] = R[at]
         colours = LinearSegmentedColormap.from_list("halfseen", [LOW, MIDDLE, HIGH])
         image = ax.imshow(np.ma.masked_invalid(R), cmap=colours, vmin=-1.0, vmax=1.0)
@@ -204,31 +208,18 @@ class Plots:
         ax.hlines(0.0, 0.0, 1.0, color=RULE, linewidth=1.0, zorder=0, transform=across)
         many = len(trace["columns"])
         few = many <= len(DASHES) * len(LINES)
-        style: dict[str, Any] = {
-            "color": RECOVERED,
-            "linewidth": 1.2,
-            "alpha": 0.7 if many < 20 else 0.4,
-        }
-        for k, (column, values) in enumerate(
-            zip(self._content["columns"], trace["columns"], strict=True)
-        ):
-            y = [np.nan if v is None else v for v in values]
-            if few:
-                # Told apart by colour and dash.
-                dash = DASHES[k // len(LINES)]
-                style = {"color": LINES[k % len(LINES)], "linewidth": 1.4, "linestyle": dash}
+        crowd = {"color": RECOVERED, "linewidth": 1.2, "alpha": 0.7 if many < 20 else 0.4}
+        both = zip(self._content["columns"], trace["columns"], strict=True)
+        for k, (column, values) in enumerate(both):
+            style = {"linewidth": 1.4, **_line(k)} if few else crowd
             # A name that starts with a line below would be left out of the legend.
-            ax.plot(
-                trace["steps"], y, label=plain("\u200b" + shorten(column["short"], 24)), **style
-            )
+            label = plain("\u200b" + shorten(column["short"], 24))
+            ax.plot(trace["steps"], np.array(values, dtype=float), label=label, **style)
         ax.set_xlabel("step")
         # A step is a whole number.
         ax.locator_params(axis="x", integer=True)
         ax.set_ylabel(f"mean, in {trace['unit']}\nfrom the estimate")
-        if few:
-            ax.legend(frameon=False, fontsize="small", loc="best", ncols=2 if many > 4 else 1)
-        _tidy(ax)
-        return ax
+        return _finished(ax, ncols=2 if many > 4 else 1) if few else _tidy(ax)
 
     def profile(
         self,
@@ -238,28 +229,26 @@ class Plots:
         ax: Axes | None = None,
     ) -> Axes:
         """Draw how the likelihood falls as one number moves, with its interval; see ``Fit.profile``."""
-        found = self.fit.profile(of, *columns, level=level)
+        profile = self.fit.profile(of, *columns, level=level)
         ax = _axes(ax, (6.4, 3.8))
-        ax.plot(found.at, found.log_likelihood, color=RECOVERED, linewidth=2.2, label="profile")
+        ax.plot(profile.at, profile.log_likelihood, color=RECOVERED, linewidth=2.2, label="profile")
         ax.plot(
-            found.at, found.by_error, color=NAIVE, linewidth=1.4, linestyle="--",
+            profile.at, profile.by_error, color=NAIVE, linewidth=1.4, linestyle="--",
             label="by the standard error",
         )  # fmt: skip
-        floor = FLOOR * max(found.cutoffs)
-        for end, cutoff in zip(found.interval, found.cutoffs, strict=True):
+        floor = FLOOR * max(profile.cutoffs)
+        for end, cutoff in zip(profile.interval, profile.cutoffs, strict=True):
             if np.isfinite(end):
-                ends = sorted([float(end), found.estimate])
+                ends = sorted([float(end), profile.estimate])
                 ax.hlines(-cutoff, ends[0], ends[1], color=QUIET)
                 ax.vlines(float(end), floor, -cutoff, color=INK, linestyle=":")
-        low, high = (_end(end) for end in found.interval)
+        low, high = (f"{float(e):.3g}" if np.isfinite(e) else "no end" for e in profile.interval)
         ax.set_title(f"{100 * level:g} % interval: {low} to {high}", fontsize="medium")
-        ax.plot(found.estimate, 0.0, "o", color=RECOVERED, markersize=5)
-        ax.set_ylim(floor, 0.12 * max(found.cutoffs))
-        ax.set_xlabel(plain(shorten(found.name, 60)))
+        ax.plot(profile.estimate, 0.0, "o", color=RECOVERED, markersize=5)
+        ax.set_ylim(floor, 0.12 * max(profile.cutoffs))
+        ax.set_xlabel(plain(shorten(profile.name, 60)))
         ax.set_ylabel("log-likelihood, less its top")
-        ax.legend(frameon=False, fontsize="small", loc="lower center")
-        _tidy(ax)
-        return ax
+        return _finished(ax, loc="lower center")
 
     def sensitivity(
         self, by: str = "share", found: Sensitivity | None = None, ax: Axes | None = None
@@ -279,11 +268,8 @@ class Plots:
             label="95 % interval of the fit",
         )  # fmt: skip
         for k, move in enumerate(moves[:MOST_MOVES]):
-            style: dict[str, Any] = {
-                "color": LINES[k % len(LINES)], "linestyle": DASHES[k // len(LINES)],
-            }  # fmt: skip
             name = plain(shorten(move.name, 44))
-            ax.plot(at, move.in_errors, marker="o", markersize=3, label=name, **style)
+            ax.plot(at, move.in_errors, marker="o", markersize=3, label=name, **_line(k))
         ax.axhline(0.0, color=RULE, linewidth=1.0, zorder=1)
         if by == "share":
             ax.set_xlabel("hidden cells that were lost for other reasons, %")
@@ -293,14 +279,7 @@ class Plots:
             ax.set_xticks([], minor=True)
             ax.set_xlabel("factor of all limits")
         ax.set_ylabel("change of the estimate, in standard errors")
-        ax.legend(frameon=False, fontsize="small", loc="best")
-        _tidy(ax)
-        return ax
-
-
-def _end(end: Any) -> str:
-    """Write an end of an interval."""
-    return f"{float(end):.3g}" if np.isfinite(end) else "no end"
+        return _finished(ax)
 
 
 def plain(text: str) -> str:
@@ -326,20 +305,28 @@ def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
 
 def _legend(ax: Axes, first: tuple[str, ...]) -> None:
     """Make a legend without a frame, with some entries before the others."""
-    handles, labels = ax.get_legend_handles_labels()
-    order = sorted(
-        range(len(labels)), key=lambda k: first.index(labels[k]) if labels[k] in first else 99
-    )
-    ax.legend(
-        [handles[k] for k in order], [labels[k] for k in order], frameon=False, fontsize="small"
-    )
+    entries = list(zip(*ax.get_legend_handles_labels(), strict=True))
+    entries.sort(key=lambda entry: first.index(entry[1]) if entry[1] in first else 99)
+    ax.legend(*zip(*entries, strict=True), frameon=False, fontsize="small")
 
 
-def _tidy(ax: Axes) -> None:
+def _line(k: int) -> dict[str, Any]:
+    """Return the colour and the dash by which one of several lines is told apart."""
+    return {"color": LINES[k % len(LINES)], "linestyle": DASHES[k // len(LINES)]}
+
+
+def _finished(ax: Axes, **legend: Any) -> Axes:
+    """Add a legend, and leave out what is not needed."""
+    ax.legend(**{"frameon": False, "fontsize": "small", "loc": "best", **legend})
+    return _tidy(ax)
+
+
+def _tidy(ax: Axes) -> Axes:
     ax.spines[["top", "right"]].set_visible(False)
     for side in ("left", "bottom"):
         ax.spines[side].set_color(QUIET)
     ax.tick_params(colors=QUIET)
+    return ax
 
 
 def _scale(ax: Axes, column: dict[str, Any], which: str) -> None:
@@ -354,20 +341,15 @@ def _scale(ax: Axes, column: dict[str, Any], which: str) -> None:
     _tidy(ax)
 
 
-def _recovered(x: dict[str, Any], y: dict[str, Any], r: float | None) -> list[Any]:
-    ends = [c["recovered"][key] for c in (x, y) for key in ("mean", "deviation")]
-    return [*ends, r]
-
-
 def _ellipse(
     radius: float, mx: float, sx: float, my: float, sy: float, r: float
-) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+) -> tuple[Floats, Floats]:
     t = np.linspace(0.0, 2.0 * np.pi, 181)
     rest = np.sqrt(max(0.0, 1.0 - r * r))
     return mx + radius * sx * np.cos(t), my + radius * sy * (r * np.cos(t) + rest * np.sin(t))
 
 
-def _density(law: dict[str, Any], z: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _density(law: dict[str, Any], z: Floats) -> Floats:
     """Return the density of a standard column: normal, or t."""
     nu = law["degrees"]
     if nu is None:
@@ -378,7 +360,7 @@ def _density(law: dict[str, Any], z: np.ndarray[Any, Any]) -> np.ndarray[Any, An
 def _points(ax: Axes, x: dict[str, Any], y: dict[str, Any]) -> None:
     """Draw seen rows as dots, and rows with a hidden cell at its limit, pointing to where it is."""
     kinds = np.array([list(c["cells"]["kind"]) for c in (x, y)])
-    at = np.array([[np.nan if v is None else v for v in c["cells"]["at"]] for c in (x, y)])
+    at = np.array([c["cells"]["at"] for c in (x, y)], dtype=float)
     loose = np.isin(kinds, ["n", "e", "t"])
     for k, column in enumerate((x, y)):
         low, high = column["range"]
@@ -388,28 +370,74 @@ def _points(ax: Axes, x: dict[str, Any], y: dict[str, Any]) -> None:
     ax.scatter(
         at[0, seen], at[1, seen], s=14, color=POINT, alpha=alpha, linewidths=0, label="both seen"
     )
-    style: dict[str, Any] = {"facecolors": "none", "edgecolors": HIDDEN, "linewidths": 0.9}
-    told = False
-    for k in (0, 1):
-        for letter, markers in MARKERS.items():
-            chosen = (kinds[k] == letter) & ~loose.all(axis=0)
-            if not chosen.any():
-                continue
-            text = None if told else "one or both hidden"
-            ax.scatter(at[0, chosen], at[1, chosen], s=26, marker=markers[k], label=text, **style)
-            told = True
-        _bars(ax, at, (x, y)[k]["cells"]["half"], k)
-        chosen = loose[k] & (kinds[1 - k] == "s")
+    # Said once, beside the first that is drawn.
+    label = iter(["one or both hidden"])
+    hollow: dict[str, Any] = {"facecolors": "none", "edgecolors": HIDDEN, "linewidths": 0.9}
+
+    def mark(chosen: NDArray[np.bool_], marker: str, **style: Any) -> None:
         if chosen.any():
-            text = None if told else "one or both hidden"
-            ax.scatter(at[0, chosen], at[1, chosen], s=26, marker="_|"[k], color=HIDDEN, label=text)
-            told = True
+            text = next(label, None)
+            ax.scatter(at[0, chosen], at[1, chosen], s=26, marker=marker, label=text, **style)
+
+    for k, column in enumerate((x, y)):
+        for letter, markers in MARKERS.items():
+            mark((kinds[k] == letter) & ~loose.all(axis=0), markers[k], **hollow)
+        # The intervals of cells that lie between two limits.
+        half = column["cells"]["half"]
+        rows, width = [int(row) for row in half], np.array(list(half.values()))
+        low, high = at[k, rows] - width, at[k, rows] + width
+        draw = ax.hlines if k == 0 else ax.vlines
+        draw(at[1 - k, rows], low, high, color=HIDDEN, linewidth=0.7, alpha=0.6)
+        mark(loose[k] & (kinds[1 - k] == "s"), "_|"[k], color=HIDDEN)
 
 
-def _bars(ax: Axes, at: np.ndarray[Any, Any], half: dict[str, float], k: int) -> None:
-    """Draw the intervals of cells that lie between two limits."""
-    rows = [int(row) for row in half]
-    width = np.array(list(half.values()))
-    draw = ax.hlines if k == 0 else ax.vlines
-    low, high = at[k, rows] - width, at[k, rows] + width
-    draw(at[1 - k, rows], low, high, color=HIDDEN, linewidth=0.7, alpha=0.6)
+def _write_shares(ax: Axes, column: dict[str, Any], curve: tuple[Floats, Floats]) -> None:
+    """Write each hidden share above bars and curve, or at an end of the axis where that is lower."""
+    first, last = ax.get_xlim()
+    box = ax.get_window_extent()
+    point = ax.figure.dpi / 72.0 * SIZE
+    highest = ax.get_ylim()[1]
+    letter, line = LETTER * point * (last - first) / box.width, LINE * point * highest / box.height
+    taken: list[tuple[float, float, float]] = []
+    for text in column["histogram"]["texts"]:
+        words = f"{percent(text['share'])} {text['word']}".replace(", ", ",\n")
+        lines = words.split("\n")
+        wide, tall = letter * (1 + max(map(len, lines))), line * len(lines)
+        places = [max(first, min(text["at"] - 0.5 * wide, last - wide))]
+        places += [first] * ("l" in text["ends"]) + [last - wide] * ("r" in text["ends"])
+        heights = [_height(column, curve, taken, a, a + wide) for a in places]
+        # A text across a limit seems to speak of both of its sides.
+        costs = [
+            y + line * sum(a < limit["at"] < a + wide for limit in column["limits"])
+            for a, y in zip(places, heights, strict=True)
+        ]
+        chosen = 0 if costs[0] <= MUCH_LOWER * min(costs) else int(np.argmin(costs))
+        a, y = places[chosen], heights[chosen]
+        taken.append((a, a + wide, y + tall))
+        highest = max(highest, y + tall + 0.5 * line)
+        ax.annotate(
+            words, (a + 0.5 * wide, y), (0, 3), textcoords="offset points", ha="center",
+            color=INK, fontsize=SIZE,
+            bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 1},
+        )  # fmt: skip
+    ax.set_ylim(0.0, highest)
+
+
+def _height(
+    column: dict[str, Any],
+    curve: tuple[Floats, Floats],
+    taken: list[tuple[float, float, float]],
+    a: float,
+    b: float,
+) -> float:
+    """Return the highest of bars, curve and other texts between two places."""
+    h = column["histogram"]
+    x, density = curve
+    total = np.array(h["seen"]) + np.array(h["hidden"])
+    left = h["start"] + h["width"] * np.arange(total.size)
+    heights = [
+        *density[(x >= a) & (x <= b)],
+        *total[(left < b) & (left + h["width"] > a)],
+        *(y for start, end, y in taken if start < b and end > a),
+    ]
+    return float(max(heights, default=0.0))

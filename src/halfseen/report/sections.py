@@ -1,4 +1,4 @@
-"""The sections of the page: words, tables, and places for the figures."""
+"""The sections of the page: words, tables, and places for the figures with their captions."""
 
 from __future__ import annotations
 
@@ -7,65 +7,48 @@ from typing import Any
 
 import numpy as np
 
-from halfseen.report.captions import (
-    climb_caption,
-    climb_words,
-    column_caption,
-    pair_caption,
-    scale_words,
-    trace_caption,
-    trace_words,
-)
-from halfseen.report.tables import (
-    DASH,
-    Cell,
-    heading,
-    name,
-    readable,
-    table,
-)
+from halfseen.report.shown_table import Kind
+from halfseen.report.tables import DASH, heading, name, readable, table, td
 from halfseen.report.words import percent, signed
 from halfseen.solvers.summary import at_most, shorten
 
 # Pairs that are listed in the table below the heat maps.
 MOST_PAIRS = 300
-MARK = {"ok": "✓", "look": "!", "problem": "✕"}
-WORD = {"ok": "fine", "look": "look", "problem": "problem"}
+# The mark and the word of each level of a finding.
+LEVELS = {"ok": ("✓", "fine"), "look": ("!", "look"), "problem": ("✕", "problem")}
 
 
 def _badge(level: str, text: str) -> str:
     return (
-        f'<span class="badge {level}"><span aria-hidden="true">{MARK[level]}</span> '
+        f'<span class="badge {level}"><span aria-hidden="true">{LEVELS[level][0]}</span> '
         f"{escape(text)}</span>"
     )
 
 
-def status(found: dict[str, Any]) -> str:
+def status(shown: dict[str, Any]) -> str:
     """Show how the fit ended, with its notes."""
-    notes = "".join(f"<li>{escape(text)}</li>" for text in found["notes"])
+    notes = "".join(f"<li>{escape(text)}</li>" for text in shown["notes"])
     return (
-        f'<div class="status"><p>{_badge(found["level"], found["name"])}'
-        f"{escape(found['sentence'])}</p>{f'<ul>{notes}</ul>' if notes else ''}</div>"
-    )
-
-
-def _options(content: dict[str, Any], chosen: int) -> str:
-    return "".join(
-        f'<option value="{k}"{" selected" if k == chosen else ""}>'
-        f"{escape(shorten(c['label'], 80))}</option>"
-        for k, c in enumerate(content["columns"])
+        f'<div class="status"><p>{_badge(shown["level"], shown["name"])}'
+        f"{escape(shown['sentence'])}</p>{f'<ul>{notes}</ul>' if notes else ''}</div>"
     )
 
 
 def _select(label: str, key: str, content: dict[str, Any], chosen: int) -> str:
+    options = "".join(
+        f'<option value="{k}"{" selected" if k == chosen else ""}>'
+        f"{escape(shorten(c['label'], 80))}</option>"
+        for k, c in enumerate(content["columns"])
+    )
     return (
         f'<div><label for="{key}">{label}</label>'
-        f'<select id="{key}" autocomplete="off">{_options(content, chosen)}</select></div>'
+        f'<select id="{key}" autocomplete="off">{options}</select></div>'
     )
 
 
 def _figure(key: str, inside: str, caption: str, controls: str = "") -> str:
     """Make a figure that scripts fill; without them it is not shown."""
+    controls = f'<div class="controls">{controls}</div>' if controls else ""
     return (
         f'<figure class="needs-script" hidden>{controls}{inside}'
         f'<figcaption id="{key}-caption">{caption}</figcaption></figure>'
@@ -77,94 +60,143 @@ def _plot(key: str, kind: str = "", label: str | None = None) -> str:
     return f'<div class="plot {kind}" id="{key}-plot" role="img" {by}></div>'
 
 
+def _reading(key: str) -> str:
+    """Make a place for the sentence that the script writes about what is chosen."""
+    return f'<p class="reading" id="{key}-reading" aria-live="polite"></p>'
+
+
+def _details(summary: str, inside: str, key: str = "") -> str:
+    """Make a part that is opened on demand."""
+    return f"<details{key}><summary>{escape(summary)}</summary>{inside}</details>"
+
+
+def _part(when: str, text: str) -> str:
+    """Make a part of a caption that the script shows for the columns to which it applies."""
+    return f' <span data-when="{when}">{escape(text)}</span>'
+
+
 def columns(content: dict[str, Any]) -> str:
     """Make the figure of one column at a time, and the table of what is hidden."""
-    controls = (
-        f'<div class="controls">{_select("Column", "column", content, _most_hidden(content))}</div>'
-        if len(content["columns"]) > 1
-        else ""
-    )
-    reading = '<p class="reading" id="column-reading" aria-live="polite"></p>'
+    shown = content["columns"]
+    controls = ""
+    if len(shown) > 1:
+        most_hidden = int(np.argmax([c["hidden_share"] or 0.0 for c in shown]))
+        controls = _select("Column", "column", content, most_hidden)
     rows = [
         [
-            Cell(name(c["label"])),
-            Cell(percent(c["hidden_share"])),
-            Cell(_kinds(c), "words"),
-            Cell(_limits(c), "words"),
+            name(c["label"]),
+            td(percent(c["hidden_share"])),
+            td(
+                escape(", ".join(f"{w} ({many})" for w, many in c["kinds"].items())) or DASH,
+                "words",
+            ),
+            td(_limits(c), "words"),
         ]
-        for c in content["columns"]
+        for c in shown
     ]
-    listed = table(
-        "What is hidden in each column",
-        heading("column", "hidden", "hidden cells are known to lie", "limits"),
-        rows,
-    )
-    return (
-        _figure("column", reading + _plot("column"), column_caption(content["columns"]), controls)
-        + f"<details><summary>Hidden cells and limits of every column</summary>{listed}</details>"
+    head = heading("column", "hidden", "hidden cells are known to lie", "limits")
+    inside = _reading("column") + _plot("column")
+    return _figure("column", inside, _column_caption(shown), controls) + _details(
+        "Hidden cells and limits of every column",
+        table("What is hidden in each column", head, rows),
     )
 
 
-def _most_hidden(content: dict[str, Any]) -> int:
-    return int(np.argmax([c["hidden_share"] or 0.0 for c in content["columns"]]))
-
-
-def _kinds(column: dict[str, Any]) -> str:
-    return escape(", ".join(f"{word} ({many})" for word, many in column["kinds"].items())) or DASH
+def _column_caption(columns: list[dict[str, Any]]) -> str:
+    out = ""
+    histograms = [c["histogram"] for c in columns if c["histogram"] is not None]
+    if histograms:
+        out += "Bars: the seen values."
+    if any(any(h["hidden"]) for h in histograms):
+        out += _part(
+            "hatched",
+            "Hatched: the hidden cells, each spread evenly over where it can be, so that the area is "
+            "their share.",
+        )
+    out += " Line: the recovered density."
+    if any(c["limits"] for c in columns):
+        out += _part("limits", "Dashed lines: limits.")
+    if any(c["limit_range"] for c in columns):
+        out += _part("range", "Shaded: the range of the limits, which differ by row.")
+    return out.strip()
 
 
 def _limits(column: dict[str, Any]) -> str:
     """Limits in the units of the table."""
-    own = column.get("original")
-    if column["limit_range"] is not None:
-        ends = column["limit_range"]["from"], column["limit_range"]["to"]
-        low, high = own["limit_range"] if own else ends
-        many = column["limit_range"]["many"]
-        text = f"{many} between {readable(low, 5)} and {readable(high, 5)}"
-    else:
-        at = own["limits"] if own else [limit["at"] for limit in column["limits"]]
-        text = ", ".join(readable(x) for x in at if x is not None)
-    return text or DASH
+    own, ranged = column.get("original"), column["limit_range"]
+    if ranged is not None:
+        low, high = own["limit_range"] if own else (ranged["from"], ranged["to"])
+        return f"{ranged['many']} between {readable(low, 5)} and {readable(high, 5)}"
+    at = own["limits"] if own else [limit["at"] for limit in column["limits"]]
+    return ", ".join(readable(x) for x in at if x is not None) or DASH
 
 
 def pairs(content: dict[str, Any]) -> str:
     """Make the figure of two columns at a time."""
     if content["pairs"] is None:
         return "<p>There is one column only, so there are no pairs.</p>"
-    first, second = _strongest_pair(content)
-    controls = (
-        '<div class="controls">'
-        + _select("Horizontal", "pair-x", content, first)
-        + _select("Vertical", "pair-y", content, second)
-        + "</div>"
-    )
-    reading = '<p class="reading" id="pair-reading" aria-live="polite"></p>'
-    return _figure("pair", reading + _plot("pair", "tall"), pair_caption(content), controls) + (
+    recovered, naive = content["pairs"]["recovered"], content["pairs"]["naive"]
+    # The pair whose correlation changes most; the strongest where nothing is naive.
+    change = [
+        abs(new - (old or 0.0)) if new is not None else 0.0
+        for new, old in zip(recovered, naive, strict=True)
+    ]
+    i, j = np.triu_indices(len(content["columns"]), 1)
+    k = int(np.argmax(change))
+    controls = _select("Horizontal", "pair-x", content, int(i[k]))
+    controls += _select("Vertical", "pair-y", content, int(j[k]))
+    inside = _reading("pair") + _plot("pair", "tall")
+    return _figure("pair", inside, _pair_caption(content), controls) + (
         '<p>The correlation of every pair is in the <a href="#correlation-table">table below</a>.</p>'
     )
 
 
-def _strongest_pair(content: dict[str, Any]) -> tuple[int, int]:
-    """Return the pair whose correlation changes most; the strongest where nothing is naive."""
-    pairs = content["pairs"]
-    change = [
-        abs(new - (old or 0.0)) if new is not None else 0.0
-        for new, old in zip(pairs["recovered"], pairs["naive"], strict=True)
-    ]
-    i, j = np.triu_indices(len(content["columns"]), 1)
-    k = int(np.argmax(change))
-    return int(i[k]), int(j[k])
+# What stands in a pair's caption where some column has cells of these letters.
+PAIR_MARKS = {
+    "ba": "Triangles: rows in which one is hidden, at the limit, pointing to where the value is; corner "
+    "triangles: both hidden.",
+    "i": "Diamonds: between two limits, with bars that reach to them.",
+    "e": "Marks at the edge: the value is hidden and may lie on either side of what is seen.",
+    "t": "Marks at the edge: the value is hidden by a rule that ties it to other columns, not by a "
+    "limit of its own.",
+    "n": "Marks at the edge: nothing is known of the value.",
+    "etn": "Rows in which this holds for both are not drawn.",
+}
+
+
+def _pair_caption(content: dict[str, Any]) -> str:
+    out = ""
+    if content["has_table"]:
+        words = {word for column in content["columns"] for word in column["kinds"]}
+        present = {kind.letter for kind in Kind if kind.words in words}
+        out += "Dots: rows in which both are seen."
+        for letters, text in PAIR_MARKS.items():
+            if present & set(letters):
+                out += _part(letters, text)
+        out += (
+            " Dashed: the 95 % ellipse of the rows in which both are seen, from their own means, "
+            "deviations and correlation."
+        )
+    out += " Solid: the recovered 95 % ellipse."
+    drawn, rows = len(content["drawn_rows"]), content["rows"]
+    if drawn and drawn < rows:
+        out += f" Drawn are {drawn:,} of {rows:,} rows, spread evenly over the table."
+    return out.strip()
+
+
+def _scale_words(content: dict[str, Any]) -> str:
+    """Say the scale once, where it is that of all columns."""
+    return f" All columns are on the {content['scale']} scale." if content["scale"] else ""
 
 
 def correlations(content: dict[str, Any]) -> str:
     """Make the heat maps and the table of correlations."""
-    pairs = content["pairs"]
-    if pairs is None:
+    if content["pairs"] is None:
         return "<p>There is one column only, so there are no correlations.</p>"
     caption = (
         "Left: correlations over the rows in which both columns are seen. Right: recovered. Both share "
         "one scale; hover over a cell, or open the table, for numbers and intervals."
-        + escape(scale_words(content))
+        + escape(_scale_words(content))
     )
     inside = (
         f'<div class="side">{_plot("naive", label="Naive correlations")}'
@@ -183,31 +215,22 @@ def _correlation_table(content: dict[str, Any]) -> str:
     for k in order:
         low, high, old = pairs["lower"][k], pairs["upper"][k], pairs["naive"][k]
         many = pairs["together"][k]
+        ends = "" if low is None or high is None else f"{signed(low)} to {signed(high)}"
         rows.append(
             [
-                Cell(f"{names[i[k]]} ~ {names[j[k]]}"),
-                Cell(DASH if many is None else f"{many:,}"),
-                Cell(DASH if old is None else signed(old), "naive"),
-                Cell(signed(pairs["recovered"][k]), "main"),
-                Cell(
-                    "" if low is None or high is None else f"{signed(low)} to {signed(high)}",
-                    "interval",
-                ),
+                f"{names[i[k]]} ~ {names[j[k]]}",
+                td(DASH if many is None else f"{many:,}"),
+                td(DASH if old is None else signed(old), "naive"),
+                td(signed(pairs["recovered"][k]), "main"),
+                td(ends, "interval"),
             ]
         )
-    many = len(pairs["recovered"])
     title = "Correlations, strongest first"
-    if many > MOST_PAIRS:
-        title += f": {MOST_PAIRS} of {many:,} pairs"
-    sure = any(low is not None for low in pairs["lower"])
-    listed = table(
-        title,
-        heading(
-            "pair", "rows with both", "seen only", "recovered", "95 % interval" if sure else ""
-        ),
-        rows,
-    )
-    return f'<details id="correlation-table"><summary>{escape(title)}</summary>{listed}</details>'
+    if len(strength) > MOST_PAIRS:
+        title += f": {MOST_PAIRS} of {len(strength):,} pairs"
+    interval = "95 % interval" if any(low is not None for low in pairs["lower"]) else ""
+    head = heading("pair", "rows with both", "seen only", "recovered", interval)
+    return _details(title, table(title, head, rows), ' id="correlation-table"')
 
 
 def convergence(content: dict[str, Any]) -> str:
@@ -220,103 +243,116 @@ def convergence(content: dict[str, Any]) -> str:
         )
     out = "" if content["steps_taken"] is None else f"<p>{escape(content['steps_taken'])}</p>"
     if climb is not None:
-        out += f"<p>{escape(climb_words(climb))}</p>" + _figure(
-            "climb", _plot("climb", "short"), escape(climb_caption(climb))
-        )
+        words, caption = _climb_texts(climb)
+        out += f"<p>{escape(words)}</p>"
+        out += _figure("climb", _plot("climb", "short"), escape(caption))
     if trace is not None:
-        out += f"<p>{escape(trace_words(trace))}</p>" + _figure(
-            "trace",
-            _plot("trace", "short"),
-            escape(trace_caption(trace) + scale_words(content)),
+        words = (
+            f"Each line is the mean of a column, step by step, in {trace['unit']} from the estimate, "
+            "where all end. What matters is how far the last steps moved them: by hundredths of the "
+            "unit is of no consequence, by tenths says that the solver needs more steps."
         )
-    if monte_carlo is not None:
-        out += _monte_carlo(content)
-    return out
+        # A trace has two steps at least.
+        caption = f"Means over {trace['all_steps']:,} steps.{_scale_words(content)}"
+        out += f"<p>{escape(words)}</p>"
+        out += _figure("trace", _plot("trace", "short"), escape(caption))
+    return out if monte_carlo is None else out + _monte_carlo(content)
+
+
+def _climb_texts(climb: dict[str, Any]) -> tuple[str, str]:
+    """Say what the status is judged by, and what the figure of it shows."""
+    if climb["climbs"]:
+        words = (
+            f"The solver has converged when no more than {climb['enough']:g} of a unit of "
+            "log-likelihood is left to be gained. For comparison: the true parameters lie about half a "
+            "unit below the top for each parameter that is free."
+        )
+        caption = (
+            "What was left to be gained in log-likelihood at each step. Solid: as the solver estimated "
+            "it there, from slope and curvature. Dashed: how far below its last value the "
+            "log-likelihood was. Dotted line: what may be left in the end."
+        )
+    else:
+        words = (
+            "The estimate is pulled towards a simpler one, so that steps do not climb to a top of the "
+            "likelihood; they are repeated until they change nothing."
+        )
+        caption = "How much each step changed the log-likelihood of complete rows."
+    small = min(x for x in climb["estimated"] if x is not None) <= climb["smallest"]
+    return words, caption + (" What is below a millionth is drawn as a millionth." if small else "")
 
 
 def _monte_carlo(content: dict[str, Any]) -> str:
-    errors = content["monte_carlo"]
+    errors, climb = content["monte_carlo"], content["climb"]
     known = [x for x in errors["mean"] + errors["deviation"] if x is not None]
+    if not known and climb is not None and not climb["climbs"]:
+        return (
+            "<p>The Monte-Carlo error of an estimate that is pulled towards a simpler one is not "
+            "estimated; fits with another <code>random_state</code> show it.</p>"
+        )
     if not known:
-        climb = content["climb"]
-        if climb is not None and not climb["climbs"]:
-            return (
-                "<p>The Monte-Carlo error of an estimate that is pulled towards a simpler one is not "
-                "estimated; fits with another <code>random_state</code> show it.</p>"
-            )
         return (
             "<p>The Monte-Carlo error is not known: the solver made too few steps to estimate it. "
             "Raise <code>most_steps</code>.</p>"
         )
-    against = f" {errors['against']}" if errors["against"] else ""
     if max(known) == 0.0:
         return "<p>Nothing had to be drawn at random, so there is no Monte-Carlo error.</p>"
-    adds = (
-        f"at most {percent(max(known))} of the statistical error{against} to any mean or standard "
-        "deviation"
-        if errors["most"] is None
-        else f"{at_most(errors['most'])} of a standard error to any estimate, covariances included"
-    )
+    if errors["most"] is None:
+        against = f" {errors['against']}" if errors["against"] else ""
+        adds = f"at most {percent(max(known))} of the statistical error{against} to any mean or "
+        adds += "standard deviation"
+    else:
+        share = at_most(errors["most"])
+        adds = f"{share} of a standard error to any estimate, covariances included"
     text = (
         f"<p>Sampling adds {escape(adds)}. Errors add as squares, so a share of 10 % lengthens an "
         "interval by half a percent; above 30 % it is worth another run with a smaller "
         "<code>accuracy=</code>.</p>"
     )
     rows = [
-        [Cell(name(c["short"])), *(Cell(DASH if x is None else percent(x)) for x in both)]
+        [name(c["short"]), *(td(DASH if x is None else percent(x)) for x in both)]
         for c, *both in zip(content["columns"], errors["mean"], errors["deviation"], strict=True)
     ]
-    listed = table(
-        "Monte-Carlo error as a share of the statistical error",
-        heading("column", "of the mean", "of the standard deviation"),
-        rows,
-    )
+    head = heading("column", "of the mean", "of the standard deviation")
+    listed = table("Monte-Carlo error as a share of the statistical error", head, rows)
     caption = "Monte-Carlo errors, as shares of the statistical error of the same parameter."
-    caption += " Dashed line: 10 %." + escape(scale_words(content))
-    return (
-        text
-        + _figure("sampling", _plot("sampling", "short"), caption)
-        + f"<details><summary>Monte-Carlo error of every column</summary>{listed}</details>"
-    )
-
-
-def _quoted(item: dict[str, Any]) -> str:
-    """Show the code that belongs to an assumption, where there is some."""
-    code = item.get("code")
-    return f"<pre><code>{escape(code)}</code></pre>" if code else ""
+    caption += " Dashed line: 10 %." + escape(_scale_words(content))
+    figure = _figure("sampling", _plot("sampling", "short"), caption)
+    return text + figure + _details("Monte-Carlo error of every column", listed)
 
 
 def assumptions(content: dict[str, Any]) -> str:
     """Say what was believed and what was checked."""
-    believed = "".join(
-        f"<dt>{escape(item['title'])}</dt><dd>{escape(item['text'])}{_quoted(item)}</dd>"
-        for item in content["assumptions"]
-    )
+    believed = ""
+    for item in content["assumptions"]:
+        # The code that belongs to an assumption, where there is some.
+        code = item.get("code")
+        quoted = f"<pre><code>{escape(code)}</code></pre>" if code else ""
+        believed += f"<dt>{escape(item['title'])}</dt><dd>{escape(item['text'])}{quoted}</dd>"
     out = f"<h3>What was believed</h3><dl>{believed}</dl><h3>What was checked</h3>"
-    found = content["checks"]
-    if found is None:
+    checks = content["checks"]
+    if checks is None:
         return out + (
             "<p>No diagnosis was given to this page. <code>halfseen.diagnose</code> looks at what can "
             "be checked; pass its answer as <code>diagnosis=</code>.</p>"
         )
-    if found["text"] is not None:
-        return out + f"<pre>{escape(found['text'])}</pre>"
+    if checks["text"] is not None:
+        return out + f"<pre>{escape(checks['text'])}</pre>"
     items = "".join(
-        f"<li>{_badge(f['level'], WORD[f['level']])}<strong>"
+        f"<li>{_badge(f['level'], LEVELS[f['level']][1])}<strong>"
         f"{'' if f['column'] is None else name(f['column']) + ': '}{escape(f['title'])}.</strong> "
         f"{escape(f['text'])}</li>"
-        for f in found["findings"]
+        for f in checks["findings"]
     )
     return out + f'<ul class="findings">{items}</ul>'
 
 
 def repeat(content: dict[str, Any]) -> str:
     """Say what to cite and how to get the same numbers again."""
-    numbers = ", ".join(f"{k} {v}" for k, v in content["versions"].items())
-    version = content["versions"]["halfseen"]
+    versions = ", ".join(f"{k} {v}" for k, v in content["versions"].items())
     return (
         f"<h3>To cite</h3><p>{escape(content['paper'])}</p>"
-        f"<p>The halfseen developers. halfseen, version {escape(version)}.</p>"
+        f"<p>The halfseen developers. halfseen, version {escape(content['versions']['halfseen'])}.</p>"
         f"<h3>To repeat</h3><pre><code>{escape(content['call'])}</code></pre>"
-        f"<p>{escape(numbers)}. The same call with the same seed gives the same bits.</p>"
+        f"<p>{escape(versions)}. The same call with the same seed gives the same bits.</p>"
     )

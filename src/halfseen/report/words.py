@@ -1,53 +1,56 @@
-"""Sentences of the page: what was learned, what each method believes, how to cite and repeat it."""
+"""Sentences of the page: what was learned, what the rule and the method are, how to repeat it."""
 
 from __future__ import annotations
 
 import json
 import platform
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from halfseen.data.interval_data import IntervalData
-from halfseen.report.rule_words import given_rule, rule_of
+from halfseen.missingness.base import Missingness
+from halfseen.missingness.truncation import RowTruncation
+from halfseen.solvers.inference.imputation import original_table
 from halfseen.solvers.result import Status, name_some
 from halfseen.solvers.summary import degrees_in_words, powers_in_words, shorten
 from halfseen.version import __version__
 
 if TYPE_CHECKING:
     from halfseen.results import Fit
+    from halfseen.solvers.result import Source
 
 BELIEFS = {
-    "full": (
+    "full":
         "Every value and every hole is used. A hidden cell is believed to have been hidden by the rule, "
         "unless it was said to be missing at random: if values are missing for other reasons too and "
-        "this was not said, means are pulled towards the hidden side."
-    ),
-    "pairwise": (
+        "this was not said, means are pulled towards the hidden side.",
+    "pairwise":
         "Seen values and who is hidden are used, two columns at a time. A hidden cell is believed to "
         "have been hidden by the rule: if values are missing for other reasons too, means are pulled "
-        "towards the hidden side."
-    ),
-    "truncation": (
+        "towards the hidden side.",
+    "truncation":
         "Only seen values are used, so the answer stays right when some cells are missing for reasons "
         "that have nothing to do with any value. The price is a wider error. What must be right is the "
-        "set in which values are shown."
-    ),
-    "truncation_psgd": (
+        "set in which values are shown.",
+    "truncation_psgd":
         "Only seen values are used, by the paper's stochastic gradient descent, so the answer stays "
         "right when some cells are missing for reasons that have nothing to do with any value. What "
-        "must be right is the set in which values are shown."
-    ),
-    "truncated_sgd": (
+        "must be right is the set in which values are shown.",
+    "truncated_sgd":
         "Rows are shown whole or not at all, and nobody counted those that were not shown. Only the "
-        "rows at hand are used, and the set in which rows are shown must be right."
-    ),
-    "missing_descent": (
+        "rows at hand are used, and the set in which rows are shown must be right.",
+    "missing_descent":
         "The covariance is taken as known, and only the mean is learned. The linear thresholds that "
-        "show or hide a value must be right."
-    ),
-}
+        "show or hide a value must be right.",
+}  # fmt: skip
+LONGEST_RULE = 500
+# Names of columns that take more characters than this are not written out in the call.
+LONGEST_NAMES = 4000
+# Where an object lies in memory says nothing, and differs from run to run.
+ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 # Methods that draw random numbers, so that a seed belongs to the call.
 SAMPLING = ("full", "truncation_psgd", "truncated_sgd", "missing_descent")
 PAPER = (
@@ -92,12 +95,12 @@ def _shift(columns: Sequence[dict[str, Any]], doing: str) -> list[str]:
     """How far naive means and deviations are from the recovered ones."""
     moves, ratios = [], []
     for column in columns:
-        naive, found = column["naive"], column["recovered"]
-        if naive["mean"] is None or not found["deviation"]:
+        naive, own = column["naive"], column["recovered"]
+        if naive["mean"] is None or not own["deviation"]:
             continue
-        moves.append(((naive["mean"] - found["mean"]) / found["deviation"], column["label"]))
+        moves.append(((naive["mean"] - own["mean"]) / own["deviation"], column["label"]))
         if naive["deviation"] is not None:
-            ratios.append(naive["deviation"] / found["deviation"])
+            ratios.append(naive["deviation"] / own["deviation"])
     if not moves:
         return []
     move, name = max(moves, key=lambda pair: abs(pair[0]))
@@ -111,14 +114,13 @@ def _shift(columns: Sequence[dict[str, Any]], doing: str) -> list[str]:
     if len(moves) > 1:
         average = float(np.mean([abs(m) for m, _ in moves]))
         text += f" (the largest such shift; {average:.2f} on average over the columns)"
-    if ratios:
-        ratio = float(np.median(ratios))
-        if abs(ratio - 1.0) >= 0.005:
-            size = "small" if ratio < 1.0 else "large"
-            typical = (
-                "the standard deviation" if len(ratios) == 1 else "a typical standard deviation"
-            )
-            text += f", and would make {typical} {percent(abs(1.0 - ratio))} too {size}"
+    ratio = float(np.median(ratios)) if ratios else 1.0
+    if abs(ratio - 1.0) >= 0.005:
+        size = "small" if ratio < 1.0 else "large"
+        typical = "the" if len(ratios) == 1 else "a typical"
+        text += (
+            f", and would make {typical} standard deviation {percent(abs(1.0 - ratio))} too {size}"
+        )
     return [text + "."]
 
 
@@ -149,26 +151,18 @@ def signed(x: float) -> str:
 
 def status_of(fit: Fit) -> dict[str, Any]:
     """Return the status: its name, how serious it is, its sentence and the notes."""
-    severity = fit.status.severity
-    if severity == 0:
-        level = "ok"
-    elif severity < Status.ON_DOMAIN_EDGE.severity:
-        level = "look"
-    else:
+    level = "ok" if fit.status.severity == 0 else "look"
+    if fit.status.severity >= Status.ON_DOMAIN_EDGE.severity:
         level = "problem"
+    # A note without a text says its status, unless the page says it already.
+    texts = [] if fit.loss is None else fit.loss.sentences(fit.names)
+    texts += [note.text or note.status.value for note in fit.notes]
     return {
         "name": fit.status.name.lower().replace("_", " "),
         "level": level,
         "sentence": fit.status.value,
-        "notes": _notes(fit),
+        "notes": [t for t in dict.fromkeys(texts) if t != fit.status.value],
     }
-
-
-def _notes(fit: Fit) -> list[str]:
-    """Texts of the notes; a note without one says its status, unless the page says it already."""
-    texts = [] if fit.loss is None else fit.loss.sentences(fit.names)
-    texts += [note.text or note.status.value for note in fit.notes]
-    return [t for t in dict.fromkeys(texts) if t != fit.status.value]
 
 
 def assumptions(fit: Fit, transformed: bool) -> list[dict[str, Any]]:
@@ -189,7 +183,7 @@ def assumptions(fit: Fit, transformed: bool) -> list[dict[str, Any]]:
             "The hidden side is filled in from the shape of the seen side, so a skewed column that "
             "was not transformed is recovered wrongly even if its limit is right.",
         },
-        {"title": "The rule", **rule_of(fit)},
+        {"title": "The rule", **_rule_of(fit)},
         {
             "title": f"The method, {fit.method}",
             "text": BELIEFS.get(fit.method, "See the documentation of the method."),
@@ -197,35 +191,81 @@ def assumptions(fit: Fit, transformed: bool) -> list[dict[str, Any]]:
     ]
 
 
+def _given_rule(source: Source) -> Missingness | None:
+    """Return the rule as it was given, in the units of the table."""
+    return source.missingness if source.original is None else source.original_rule
+
+
+def _written(rule: Missingness) -> str:
+    return ADDRESS.sub("", repr(rule))
+
+
+def _rule_of(fit: Fit) -> dict[str, Any]:
+    """Say which rule was believed: a text, and the rule as it is written, where there is one."""
+    if fit.source is None:
+        text = (
+            "This fit does not hold its table and its rule. Whatever hid the values is believed to be "
+            "known."
+        )
+        return {"text": text, "code": None}
+    rule, own = _given_rule(fit.source), _own_limits(original_table(fit))
+    texts, code = [], None
+    if own:
+        many = "One cell says its own limits" if own == 1 else f"{own:,} cells say their own limits"
+        texts.append(f"{many}, as in “<0.05”, and these are believed to be right.")
+    if rule is not None:
+        code = shorten(_written(rule), LONGEST_RULE)
+        texts.append(_introduction(rule, bool(own)))
+        if "array of shape" in code:
+            texts.append("The limits are listed under “Column by column”.")
+    elif not own:
+        texts.append("No rule was given.")
+    # Cells that are hidden and say nothing.
+    if rule is None and round(float(np.sum(1.0 - fit.seen_share)) * fit.rows) > own:
+        texts.append("Blank cells are believed to be missing at random.")
+    if own or rule is not None:
+        texts.append("A wrong limit moves the mean.")
+    return {"text": " ".join(texts), "code": code}
+
+
+def _introduction(rule: Missingness, some_say: bool) -> str:
+    if isinstance(rule, RowTruncation):
+        return "Rows are shown if this set holds them, and not at all otherwise."
+    who = "Of the other cells, a" if some_say else "A"
+    return (
+        f"{who} value is shown where this rule holds, and hidden otherwise; it is told in the units "
+        "of the table."
+    )
+
+
+def _own_limits(table: Any) -> int:
+    """Count the cells that say their own limits."""
+    if not isinstance(table, IntervalData):
+        return 0
+    limited = np.isfinite(table.lower) | np.isfinite(table.upper)
+    return int((limited & ~table.seen).sum())
+
+
 def checks(diagnosis: Any) -> dict[str, Any] | None:
     """Return the findings of a diagnosis; its text where it has none."""
     if diagnosis is None:
         return None
-    found = []
+    findings = []
     for item in getattr(diagnosis, "findings", None) or ():
-        level = str(getattr(item, "level", "look"))
-        column = getattr(item, "column", None)
-        found.append(
-            {
-                "level": level if level in ("ok", "look", "problem") else "look",
-                "title": str(getattr(item, "title", "")),
-                "text": str(getattr(item, "text", "")),
-                "column": None if column is None else str(column),
-            }
+        level, column = str(getattr(item, "level", "look")), getattr(item, "column", None)
+        level = level if level in ("ok", "look", "problem") else "look"
+        texts = {key: str(getattr(item, key, "")) for key in ("title", "text")}
+        findings.append(
+            {"level": level, **texts, "column": None if column is None else str(column)}
         )
-    return {"findings": found, "text": None if found else str(diagnosis)}
-
-
-# Names of columns that take more characters than this are not written out in the call.
-LONGEST_NAMES = 4000
+    return {"findings": findings, "text": None if findings else str(diagnosis)}
 
 
 def _is_text(asked: Any) -> bool:
     """Whether transforms were told as words, for all columns, for each or by name."""
     words = asked.values() if isinstance(asked, dict) else asked
-    if isinstance(asked, str):
-        return True
-    return isinstance(asked, dict | list | tuple) and all(isinstance(w, str) for w in words)
+    several = isinstance(words, list | tuple) or isinstance(asked, dict)
+    return isinstance(asked, str) or (several and all(isinstance(w, str) for w in words))
 
 
 def call_of(fit: Fit) -> str:
@@ -235,11 +275,10 @@ def call_of(fit: Fit) -> str:
     if source is None:
         return f"fit = hs.fit(X, rule, {method})"
     lines = []
-    given = source.X if source.original is None else source.original
-    arguments = ["data" if isinstance(given, IntervalData) else "X"]
-    rule = given_rule(source)
+    arguments = ["data" if isinstance(original_table(fit), IntervalData) else "X"]
+    rule = _given_rule(source)
     if rule is not None:
-        text = repr(rule)
+        text = _written(rule)
         if "array of shape" in text or "<" in text or len(text) > 300:
             lines.append(f"# rule is {shorten(text, 300)}")
             arguments.append("rule")
@@ -266,8 +305,8 @@ def call_of(fit: Fit) -> str:
         arguments.append("missing_at_random=missing_at_random")
     if fit.transforms is not None and not _is_text(asked):
         pairs = zip(fit.names, fit.transforms, strict=True)
-        told = {name: t.name for name, t in pairs if t.name != "none"}
-        arguments.append(f"transforms={json.dumps(told, ensure_ascii=False)}")
+        scales = {name: t.name for name, t in pairs if t.name != "none"}
+        arguments.append(f"transforms={json.dumps(scales, ensure_ascii=False)}")
     if fit.method in SAMPLING:
         arguments.append(f"random_state={seed!r}")
     lines.append(f"fit = hs.fit({', '.join(arguments)})")

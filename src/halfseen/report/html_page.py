@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 from halfseen.errors import InputError
 from halfseen.files import write_text_whole
 from halfseen.report import sections
-from halfseen.report.compared import compared
-from halfseen.report.content import MOST_COLUMNS, report_content
-from halfseen.report.tables import remark
+from halfseen.report.content import MOST_COLUMNS, content_of, read_fit
+from halfseen.report.tables import compared, remark
 
 if TYPE_CHECKING:
     from halfseen.results import Fit
@@ -69,16 +68,10 @@ def write_report(
     if target.is_dir() or not target.parent.is_dir():
         what = "is a folder" if target.is_dir() else "lies in a folder that does not exist"
         raise InputError(f"{target} {what}; the report needs a file name, such as report.html.")
-    library = plotly()
-    for columns in FEWER_COLUMNS:
-        content = report_content(
-            fit,
-            diagnosis,
-            call=call,
-            title=None if title is None else str(title),
-            most_columns=columns,
-        )
-        page = page_of(content, library)
+    library, read = plotly(), read_fit(fit)
+    title = None if title is None else str(title)
+    for most_columns in FEWER_COLUMNS:
+        page = page_of(content_of(read, diagnosis, call, title, most_columns), library)
         if len(page.encode()) < LARGEST_PAGE:
             break
     write_text_whole(target, page)
@@ -98,11 +91,11 @@ def plotly() -> str:
 
 def page_of(content: dict[str, Any], library: str) -> str:
     """Put the page together from its parts."""
+    learned = "".join(f"<p>{escape(text)}</p>" for text in content["learned"])
     parts = {
         "title": escape(content["title"]),
         "css": _resource("page.css"),
-        "learned": "".join(f"<p>{escape(text)}</p>" for text in content["learned"])
-        + remark(content["left_out"]),
+        "learned": learned + remark(content["left_out"]),
         "status": sections.status(content["status"]),
         "compared": compared(content),
         "columns": sections.columns(content),

@@ -1,4 +1,4 @@
-"""Reading what is to be diagnosed: any table, with or without a rule, and what contradicts it."""
+"""The table to be diagnosed, read once: its cells, rules and scales by column, what contradicts it."""
 
 from __future__ import annotations
 
@@ -14,27 +14,22 @@ from numpy.typing import NDArray
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.moments import PairMoments
 from halfseen.data.powers import ColumnCells
-from halfseen.data.table import (
-    LARGEST_SQUARED,
-    Table,
-    check_finite,
-    check_names,
-    frame_kind,
-    read_table,
-    with_names,
-)
-from halfseen.data.transforms import Transform, read_transforms
-from halfseen.diagnostics.one_column import Column, HiddenByLimits, HiddenByRule, spread_ties
+from halfseen.data.table import LARGEST_SQUARED, Table, check_finite, check_names, read_table
+from halfseen.data.transforms import Identity, Transform, read_transforms
+from halfseen.diagnostics.one_column import HiddenByLimits, HiddenByRule, LoneColumn, spread_ties
 from halfseen.errors import ContradictionError, HalfseenWarning, InputError, spelled
 from halfseen.missingness.base import ColumnRule, ColumnwiseMissingness, Missingness
 from halfseen.missingness.combined import Combined
 from halfseen.missingness.sets import Probability, everything
 from halfseen.missingness.truncation import RowTruncation
 from halfseen.solvers.full_information.problem import Problem, read_mask, read_problem
-from halfseen.solvers.result import Estimate
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+Integers = NDArray[np.intp]
+
+# Rows that are tested: with more, deviations are found that do not matter.
+MOST_ROWS = 5000
 
 
 class Contradiction(NamedTuple):
@@ -69,7 +64,7 @@ class Contradiction(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Reading:
+class CheckedTable:
     """A table, in its own units, and what is known of its cells.
 
     Attributes
@@ -87,8 +82,16 @@ class Reading:
         Cells that were said to be missing at random.
     as_given : array of shape (n, d)
         Values with those that contradict the rule.
+    rule : Missingness or None
+    intervals : IntervalData or None
+        The table itself, where it is one of intervals, without what contradicts the rule.
+    contradictions : tuple of Contradiction
     broken : str or None
         Why cells cannot be looked at further.
+    notes : tuple of str
+        What there is to say about how blank cells were read.
+    scales : tuple of Transform
+        On which columns are tested.
     """
 
     names: tuple[str, ...]
@@ -104,6 +107,12 @@ class Reading:
     contradictions: tuple[Contradiction, ...]
     broken: str | None
     notes: tuple[str, ...]
+    scales: tuple[Transform, ...]
+
+    def refused(self, text: str) -> CheckedTable:
+        """Return the table with a contradiction that concerns it as a whole."""
+        wrong = Contradiction(None, 1, None, None, text)
+        return replace(self, contradictions=(*self.contradictions, wrong), broken=text)
 
     @cached_property
     def seen(self) -> Mask:
@@ -115,11 +124,45 @@ class Reading:
         """Mask of the cells that are hidden for a modelled reason."""
         return ~self.seen & ~self.blank
 
-    def column_rule(self, column: int) -> ColumnRule | None:
-        """Return the rule of a column that is hidden by its own value alone; None otherwise."""
-        return column_rule(self.rule, column)
+    @cached_property
+    def transformed(self) -> bool:
+        """Whether any column has a scale of its own."""
+        return any(scale.name != "none" for scale in self.scales)
 
-    def column(self, j: int, rows: NDArray[np.intp]) -> Column | str:
+    @cached_property
+    def rules(self) -> tuple[ColumnRule | None, ...]:
+        """The rule of each column that is hidden by its own value alone; None of others."""
+        return tuple(column_rule(self.rule, j) for j in range(len(self.names)))
+
+    @cached_property
+    def limits(self) -> tuple[tuple[Floats, Floats], ...]:
+        """Distinct lower and upper limits that each column is said to have."""
+        return tuple(self._stated(j) for j in range(len(self.names)))
+
+    def _stated(self, j: int) -> tuple[Floats, Floats]:
+        low, high = ends_of_rule(self.rules[j])
+        if self.intervals is not None:
+            split, hidden = self.split[:, j], self.hidden[:, j]
+            own = hidden & ~split
+            # Where cells tell their limits, the rule counts for those that do not.
+            if own.any() and not (split & hidden).any():
+                low, high = np.empty(0), np.empty(0)
+            below, above = np.isneginf(self.lower[:, j]), np.isposinf(self.upper[:, j])
+            low = np.concatenate([low, self.upper[own & below, j]])
+            high = np.concatenate([high, self.lower[own & above, j]])
+        return np.unique(low[np.isfinite(low)]), np.unique(high[np.isfinite(high)])
+
+    @cached_property
+    def rows(self) -> Integers:
+        """Rows that are tested."""
+        return tested_rows(len(self.values))
+
+    @cached_property
+    def columns(self) -> tuple[LoneColumn | str, ...]:
+        """Tested cells of each column on their own; a sentence where that cannot be."""
+        return tuple(self.column(j, self.rows) for j in range(len(self.names)))
+
+    def column(self, j: int, rows: Integers) -> LoneColumn | str:
         """Return some cells of a column on their own; a sentence where that cannot be."""
         if isinstance(self.rule, RowTruncation):
             return "rows are shown whole or not at all"
@@ -130,7 +173,7 @@ class Reading:
         if self.intervals is not None and not (split.any() and (split == hidden).all()):
             sides = f"hidden cells may lie on either side of what is shown; {_with_a_fit()}"
             return sides if split.any() else self._told_column(j, keep)
-        rule = self.column_rule(j)
+        rule = self.rules[j]
         if rule is None and hidden.any():
             return f"other columns take part in hiding it; {_with_a_fit()}"
         if rule is None:
@@ -146,14 +189,24 @@ class Reading:
         if shown.any():
             centre, spread = float(x[shown].mean()), float(x[shown].std()) or 1.0
         hiding = HiddenByRule.of(rule, keep, centre, spread)
-        return Column(hiding.cells(x, shown), hiding)
+        return LoneColumn(hiding.cells(x, shown), hiding)
 
-    def _told_column(self, j: int, keep: NDArray[np.intp]) -> Column:
+    def _told_column(self, j: int, keep: Integers) -> LoneColumn:
         """Return a column whose cells each tell where they lie."""
         lower, upper = self.lower[keep, j], self.upper[keep, j]
         cells = ColumnCells.from_ends(lower, upper)
         values = spread_ties(lower[lower == upper])
-        return Column(replace(cells, values=values), HiddenByLimits.of(lower, upper))
+        return LoneColumn(replace(cells, values=values), HiddenByLimits.of(lower, upper))
+
+
+def tested_rows(n: int) -> Integers:
+    """Rows that are tested, spread evenly over the table."""
+    return evenly(n, MOST_ROWS)
+
+
+def evenly(n: int, most: int) -> Integers:
+    """Return up to so many of n rows, spread evenly."""
+    return np.arange(n) if n <= most else np.linspace(0, n - 1, most).astype(np.intp)
 
 
 def column_rule(rule: Missingness | None, column: int) -> ColumnRule | None:
@@ -190,7 +243,9 @@ def in_rows(limits: Floats, rule: ColumnRule | None, n: int) -> Floats:
     return np.where(np.isfinite(out), out, np.nan)
 
 
-def read(X: Any, missingness: Missingness | None, at_random: Any) -> Reading:
+def read(
+    X: Any, missingness: Missingness | None, at_random: Any = None, transforms: Any = None
+) -> CheckedTable:
     """Read a table and collect what contradicts its rule."""
     if missingness is not None and not isinstance(missingness, Missingness):
         raise InputError(
@@ -198,35 +253,73 @@ def read(X: Any, missingness: Missingness | None, at_random: Any) -> Reading:
         )
     if isinstance(X, PairMoments):
         raise InputError("diagnose needs the rows themselves, but moments were passed.")
-    if isinstance(X, IntervalData) and (missingness is None or not X.is_plain):
-        return _read_intervals(X, missingness, at_random)
     # Values and blank cells alone are a table with NaN.
+    data = X if isinstance(X, IntervalData) and (missingness is None or not X.is_plain) else None
+    if data is not None and len(data) < 2:
+        raise InputError(f"at least 2 rows are needed; got {len(data)}.")
     table = Table(X.values, X.names) if isinstance(X, IntervalData) else read_table(X)
     names = table.names
     check_names(names)
     as_given = np.array(table.values, dtype=np.float64)
-    check_finite(as_given, names, LARGEST_SQUARED)
+    if data is None:
+        check_finite(as_given, names, LARGEST_SQUARED)
     rule = None if missingness is None else missingness.for_columns(names)
     mask = read_mask(at_random, as_given, names)
-    found: list[Contradiction] = []
-    wrong = np.zeros(as_given.shape, dtype=bool)
-    if rule is not None:
-        found, wrong = _contradictions(rule, table.values, names)
-    values = np.where(wrong, np.nan, as_given)
-    excused = np.zeros(values.shape, dtype=bool) if mask is None else mask
-    blank, broken = excused.copy(), None
-    if rule is not None:
+    excused = np.zeros(as_given.shape, dtype=bool) if mask is None else mask
+    wrongs, wrong = _contradictions(rule, table.values, names)
+    if data is not None:
+        lower, upper = np.where(wrong, -np.inf, data.lower), np.where(wrong, np.inf, data.upper)
+        data = replace(data, lower=lower, upper=upper, not_detected=data.not_detected | wrong)
+    values = np.where(wrong, np.nan, as_given) if data is None else data.values
+    scales: Sequence[Transform] = [Identity()] * len(names)
+    if transforms is not None:
+        scales = read_transforms(transforms, names)
+    checked = CheckedTable(
+        names=names,
+        values=values,
+        lower=values if data is None else data.lower,
+        upper=values if data is None else data.upper,
+        blank=excused if data is None else data.blank,
+        split=np.zeros_like(excused) if data is None else data.not_detected,
+        excused=excused,
+        as_given=as_given,
+        rule=rule,
+        intervals=data,
+        contradictions=tuple(wrongs),
+        broken=None,
+        notes=(),
+        scales=tuple(scales),
+    )
+    return _ruled_values(checked) if data is None else _ruled_intervals(checked, data, mask)
+
+
+def _ruled_values(table: CheckedTable) -> CheckedTable:
+    """Hold a table of values against its rule."""
+    free = np.stack([_free(rule, len(table.values)) for rule in table.rules], axis=1)
+    table = replace(table, blank=table.excused | (np.isnan(table.values) & free))
+    if table.rule is not None:
         try:
-            rule.check(values, names, excused)
+            table.rule.check(table.values, table.names, table.excused)
         except ContradictionError as error:
-            broken = str(error)
-            found = [*found, Contradiction(None, 1, None, None, broken)]
-    for j in range(values.shape[1]):
-        blank[:, j] |= np.isnan(values[:, j]) & _free(column_rule(rule, j), len(values))
-    return Reading(
-        names, values, values, values, blank, np.zeros_like(blank), excused, as_given, rule, None,
-        tuple(found), broken, (),
-    )  # fmt: skip
+            return table.refused(str(error))
+    return table
+
+
+def _ruled_intervals(table: CheckedTable, data: IntervalData, mask: Mask | None) -> CheckedTable:
+    """Hold a table of intervals against its rule, which tells where undetected cells lie."""
+    if table.rule is None and not table.split.any():
+        return table
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", HalfseenWarning)
+        try:
+            problem = read_problem(data, table.rule, mask, units=_units(data))
+        except ContradictionError as error:
+            table = table.refused(str(error))
+        except InputError as error:
+            table = replace(table, broken=str(error))
+        else:
+            table = _with_ends(table, data, problem)
+    return replace(table, notes=tuple(str(warning.message) for warning in caught))
 
 
 def _free(rule: ColumnRule | None, n: int) -> Mask:
@@ -240,19 +333,19 @@ def _free(rule: ColumnRule | None, n: int) -> Mask:
 
 
 def _contradictions(
-    rule: Missingness, values: NDArray[np.floating], names: Sequence[str]
+    rule: Missingness | None, values: NDArray[np.floating], names: Sequence[str]
 ) -> tuple[list[Contradiction], Mask]:
     """Find seen values that a rule by column would hide."""
     wrong = np.zeros(values.shape, dtype=bool)
-    found: list[Contradiction] = []
+    out: list[Contradiction] = []
     if isinstance(rule, Combined):
         for columns, part in rule.parts:
             where = [int(c) for c in columns]
             more, mask = _contradictions(part, values[:, where], [names[c] for c in where])
             wrong[:, where] |= mask
-            found += more
+            out += more
     if not isinstance(rule, ColumnwiseMissingness):
-        return found, wrong
+        return out, wrong
     for j, name in enumerate(names):
         try:
             rule.check_column(values[:, j], j, name)
@@ -260,47 +353,8 @@ def _contradictions(
             wrong[:, j] = rule.contradictions(values[:, j].astype(float), j)
             row = int(np.flatnonzero(wrong[:, j])[0])
             count = int(wrong[:, j].sum())
-            found.append(Contradiction(name, count, row, float(values[row, j]), str(error)))
-    return found, wrong
-
-
-def _read_intervals(data: IntervalData, missingness: Missingness | None, at_random: Any) -> Reading:
-    """Read a table of intervals; a rule tells where cells lie that were merely not detected."""
-    if len(data) < 2:
-        raise InputError(f"at least 2 rows are needed; got {len(data)}.")
-    names = data.names
-    check_names(names)
-    as_given = data.values
-    mask = read_mask(at_random, as_given, names)
-    rule = None if missingness is None else missingness.for_columns(names)
-    found: list[Contradiction] = []
-    wrong = np.zeros(data.shape, dtype=bool)
-    if rule is not None:
-        found, wrong = _contradictions(rule, as_given, names)
-    lower = np.where(wrong, -np.inf, data.lower)
-    upper = np.where(wrong, np.inf, data.upper)
-    clean = replace(data, lower=lower, upper=upper, not_detected=data.not_detected | wrong)
-    values = clean.values
-    excused = np.zeros(data.shape, dtype=bool) if mask is None else mask
-    blank, split = clean.blank, clean.not_detected
-    broken, notes = None, []
-    if rule is not None or split.any():
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", HalfseenWarning)
-            try:
-                problem = read_problem(clean, rule, mask, units=_units(clean))
-            except ContradictionError as error:
-                broken = str(error)
-                found = [*found, Contradiction(None, 1, None, None, broken)]
-            except InputError as error:
-                broken = str(error)
-            else:
-                lower, upper, blank, split = _ends(problem, clean, rule)
-        notes = [str(warning.message) for warning in caught]
-    return Reading(
-        names, values, lower, upper, blank, split, excused, as_given, rule, clean,
-        tuple(found), broken, tuple(notes),
-    )  # fmt: skip
+            out.append(Contradiction(name, count, row, float(values[row, j]), str(error)))
+    return out, wrong
 
 
 def _units(data: IntervalData) -> tuple[Floats, Floats]:
@@ -315,32 +369,29 @@ def _units(data: IntervalData) -> tuple[Floats, Floats]:
     return centre, scale
 
 
-def _ends(
-    problem: Problem, data: IntervalData, rule: Missingness | None
-) -> tuple[Floats, Floats, Mask, Mask]:
-    """Return the ends of each cell, which of them are blank, and which have several pieces or none."""
+def _with_ends(table: CheckedTable, data: IntervalData, problem: Problem) -> CheckedTable:
+    """Add the ends of each cell, which of them are blank, and which have several pieces or none."""
     holes = problem.holes.standardised(-problem.centre / problem.scale, 1.0 / problem.scale)
     index = np.maximum(holes.index, 0)
     hidden = problem.hidden
     sizes = np.diff(holes.sets.start)
     split = hidden & (sizes[index] != 1)
     # Where other columns take part, an interval is not the limit of the cell itself.
-    bound = np.array([column_rule(rule, j) is None for j in range(data.shape[1])])
-    split |= hidden & data.at_random & bound
+    split |= hidden & data.at_random & np.array([rule is None for rule in table.rules])
     first = np.where(sizes[index] > 0, holes.sets.start[index], 0)
     # What the table says itself is taken to the last bit.
     open_ = data.at_random & hidden & ~split
     lower = np.where(open_, holes.sets.lower[first], data.lower)
     upper = np.where(open_, holes.sets.upper[first], data.upper)
-    for j in range(data.shape[1]):
+    for j, own in enumerate(table.rules):
         # And so is the rule, which has been through other units.
-        own = column_rule(rule, j)
         low, high = (in_rows(limits, own, len(data)) for limits in ends_of_rule(own))
         below = open_[:, j] & np.isneginf(lower[:, j]) & np.isfinite(upper[:, j])
         above = open_[:, j] & np.isposinf(upper[:, j]) & np.isfinite(lower[:, j])
         upper[:, j] = np.where(below & ~np.isnan(low), low, upper[:, j])
         lower[:, j] = np.where(above & ~np.isnan(high), high, lower[:, j])
-    return lower, upper, np.isneginf(lower) & np.isposinf(upper) & ~split, split
+    blank = np.isneginf(lower) & np.isposinf(upper) & ~split
+    return replace(table, lower=lower, upper=upper, blank=blank, split=split)
 
 
 def without_a_fit() -> str:
@@ -351,58 +402,3 @@ def without_a_fit() -> str:
 def _with_a_fit() -> str:
     """Say what tests a column that its own cells cannot."""
     return f"{spelled('pass fit=', 'leave --quick out')} to test it"
-
-
-def unpack(
-    X: Any,
-    missingness: Any,
-    at_random: Any,
-    transforms: Any,
-    fit: Estimate | None,
-    names: Sequence[str] | None = None,
-) -> tuple[Any, Any, Any, Any, Estimate | None, bool]:
-    """Take table, rule and transforms from a fit, where it stands for them; say last whether it does."""
-    if not isinstance(X, Estimate):
-        if fit is not None and not isinstance(fit, Estimate):
-            raise InputError(f"fit must be what halfseen.fit returned; got {fit!r}.")
-        if fit is not None:
-            transforms = fit.transforms if transforms is None else transforms
-        if names is not None:
-            X = with_names(X, names)
-        elif fit is not None:
-            X = _named(X, fit)
-        return X, missingness, at_random, transforms, fit, False
-    if names is not None:
-        raise InputError("a fit brings the names of its columns; names= goes with a table.")
-    if fit is not None and fit is not X:
-        raise InputError("two fits were given, one as X and another as fit=. Pass one of them.")
-    source = X.source
-    if source is None or source.X is None:
-        raise InputError("this fit does not hold its table; pass the table, and fit=.")
-    table = source.X if source.original is None else source.original
-    rule = source.missingness if source.original_rule is None else source.original_rule
-    return (
-        table,
-        rule if missingness is None else missingness,
-        source.missing_at_random if at_random is None else at_random,
-        X.transforms if transforms is None else transforms,
-        X,
-        missingness is None and at_random is None,
-    )
-
-
-def _named(X: Any, fit: Estimate) -> Any:
-    """Read a table without names as one with those of the fit."""
-    if isinstance(X, IntervalData) or frame_kind(X) is not None:
-        return X
-    table = read_table(X)
-    fits = table.values.shape[1] == len(fit.names)
-    return Table(table.values, fit.names) if fits else table
-
-
-def scales(transforms: Any, names: tuple[str, ...]) -> tuple[Transform, ...] | None:
-    """Read transforms; None where no column has one."""
-    if transforms is None:
-        return None
-    read_ones = read_transforms(transforms, names)
-    return None if all(t.name == "none" for t in read_ones) else read_ones
