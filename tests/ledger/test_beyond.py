@@ -1,5 +1,6 @@
-"""Beyond the paper: the information against quadrature, and rows that can fail."""
+"""What is open, and beyond the paper: the information against quadrature, and rows that can fail."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -8,7 +9,8 @@ from scipy.stats import ks_2samp, multivariate_normal, norm
 
 from halfseen.gaussian import Gaussian
 from halfseen.ledger import beyond
-from halfseen.ledger.registry import CLAIMS, check_claim
+from halfseen.ledger.harness import CLAIMS, check_claim
+from halfseen.simulate import simulate
 
 LIMITS = np.array([-0.2, 0.3])
 TRUTH = Gaussian([0.1, -0.3], [[1.2, 0.5], [0.5, 0.9]])
@@ -140,3 +142,44 @@ def test_equal_rungs_do_not_rise():
     same = np.array([[1.0, 2.0], [1.5, 1.0], [0.5, 1.2]])
     assert beyond.largest_rise(same, same) == 0.0
     assert beyond.largest_rise(same, same + np.array([0.0, 1.0])) > 4.0
+
+
+def test_thresholds_hide_what_they_should():
+    truth, rule = beyond.anchored_problem()
+    hidden = np.isnan(simulate(truth, rule, 20_000, 0)).mean(axis=0)
+    assert (hidden[: beyond.ANCHORS] == 0.0).all()
+    # Binomial standard error 0.0035.
+    assert np.abs(hidden[beyond.ANCHORS :] - beyond.BESIDE).max() < 4 * 0.0035
+
+
+def test_a_fit_that_stays_where_it_started_fails(monkeypatch):
+    right, kept = beyond.full, []
+
+    def lazy(X, rule, *, start=None, **options):
+        if start is None:
+            kept.append(right(X, rule, **options))
+            return kept[-1]
+        return dataclasses.replace(kept[-1], gaussian=start)
+
+    monkeypatch.setattr(beyond, "full", lazy)
+    assert not check_claim(CLAIMS["open-problem/starts"], quick=True).holds
+
+
+def test_leaving_hidden_cells_out_fails(monkeypatch):
+    class Naive:
+        def __init__(self, X, rule, random_state):
+            rows = X[~np.isnan(X).any(axis=1)]
+            self.gaussian = Gaussian(rows.mean(axis=0), np.cov(rows.T))
+
+    monkeypatch.setattr(beyond, "fit", Naive)
+    assert not check_claim(CLAIMS["open-problem/rows"], quick=True).holds
+
+
+def test_starts_that_are_not_listened_to_fail(monkeypatch):
+    right = beyond.full
+
+    def deaf(X, rule, *, start=None, **options):
+        return right(X, rule, **options)
+
+    monkeypatch.setattr(beyond, "full", deaf)
+    assert not check_claim(CLAIMS["open-problem/starts"], quick=True).holds

@@ -6,7 +6,7 @@ from scipy.special import ndtri
 
 import halfseen as hs
 from halfseen.ledger import initialize as ledger
-from halfseen.ledger.registry import CLAIMS, check_claim
+from halfseen.ledger.harness import CLAIMS, check_claim
 from tests.ledger.broken import ignore_blocks
 
 TRUTHS = ledger.truths()
@@ -42,7 +42,8 @@ def test_start_by_hand():
     assert found.distance == pytest.approx(np.linalg.norm(np.nanmean(X, axis=0) - truth.mean))
     assert found.scale == pytest.approx(math.sqrt(10.0 * 4.0 * math.log(1.0 / alpha)))
     assert found.rows == pytest.approx(2_000 * alpha)
-    assert found.constant < found.allowed(40.0)
+    noise = ledger.NOISE * math.sqrt(40.0 / found.rows)
+    assert found.distance < ledger.CONSTANT * found.scale + noise
 
 
 def test_a_block_that_is_hardly_ever_seen_is_left_out():

@@ -9,7 +9,7 @@ from scipy import integrate, stats
 
 from halfseen.ledger import langevin
 from halfseen.ledger.designs import exact_draws
-from halfseen.ledger.registry import CLAIMS, check_claim
+from halfseen.ledger.harness import CLAIMS, check_claim
 from halfseen.samplers import Region
 from tests.ledger.broken import multiply_drift, one_step, printed_drift
 

@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.integrate import dblquad, quad
 
 from halfseen.ledger import lower_bounds as lb
-from halfseen.ledger.registry import CLAIMS, check_claim
+from halfseen.ledger.harness import CLAIMS, check_claim
 
 WIDE = lb.Pair(0.3, 0.09)
 
