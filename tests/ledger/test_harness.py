@@ -80,8 +80,8 @@ def test_a_sweep_has_a_power_law_for_each_name():
     assert found.lines["falling"] == pytest.approx(heights(falling))
     assert found.powers["falling"].value == pytest.approx(-0.5)
     assert found.powers["flat"] == exponent(x, flat)
-    assert not found.have(-0.5)
-    assert Sweep(x, {"falling": falling}).have(-0.5)
+    assert not found.all_near(-0.5)
+    assert Sweep(x, {"falling": falling}).all_near(-0.5)
     told = found.told("{name} {first:.2f} to {last:.2f}, {power}").split("; ")
     assert told[0] == f"falling 1.00 to 0.25, {found.powers['falling']}"
     assert told[1].startswith("flat 1.00 to 1.00, ")

@@ -170,14 +170,13 @@ class Level:
     spread: float
     noise: float
 
-    def allowance(self, tables: int) -> float:
-        """Relative error that so many tables may have by chance, in ``ALLOWED`` standard errors."""
-        return ALLOWED * math.hypot(self.spread / math.sqrt(tables), self.noise)
-
     def surplus(self, errors: ArrayLike) -> float:
-        """How far a root mean square lies above the level, in parts of what is allowed."""
-        found = root_mean_square(errors)
-        return (found / self.error - 1.0) / self.allowance(np.size(errors))
+        """How far the root mean square of errors of tables lies above the level.
+
+        In parts of what chance allows, ``ALLOWED`` standard errors.
+        """
+        allowed = ALLOWED * math.hypot(self.spread / math.sqrt(np.size(errors)), self.noise)
+        return (root_mean_square(errors) / self.error - 1.0) / allowed
 
 
 def level_for(

@@ -272,7 +272,7 @@ class Sweep:
         """The exponents of these lines."""
         return {name: exponent(self.x, some) for name, some in self.errors.items()}
 
-    def have(self, power: float) -> bool:
+    def all_near(self, power: float) -> bool:
         """Whether every exponent is this one."""
         return all(found.near(power) for found in self.powers.values())
 

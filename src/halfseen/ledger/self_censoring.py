@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -115,7 +115,7 @@ def against_rows(designs: Sequence[Design], tables: Sequence[list[Fit]]) -> Meas
     claimed = {f"{name}, n^-½": power_law(sizes, line, -0.5) for name, line in found.lines.items()}
     return Measured(
         f"n = {sizes[0]:,} to {sizes[-1]:,}: {told}.",
-        found.have(-0.5),
+        found.all_near(-0.5),
         Curve(sizes, found.lines, "rows", "error", claimed),
     )
 
@@ -513,17 +513,16 @@ def existence(quick: bool) -> Measured:
     )
 
 
-def several(quick: bool) -> list[tuple[int, float, int, int]]:
-    """Return designs (columns, share p of values above the limit that are shown, rows, tables)."""
-    times = 1 if quick else 5
-    return [(2, 1.0, 8_000, 32 * times), (4, 0.5, 32_000, 16 * times), (8, 0.25, 64_000, 6 * times)]
+def several(quick: bool) -> list[tuple[int, float, Design, int]]:
+    """Return columns, the share p of values above the limit that are shown, a design, and tables."""
+    sizes = ((2, 1.0, 8_000, 32), (4, 0.5, 32_000, 16), (8, 0.25, 64_000, 6))
+    times, rho = 1 if quick else 5, CORRELATION
+    return [(d, p, Design(equicorrelated(d, rho), n, p=p), times * k) for d, p, n, k in sizes]
 
 
-@dataclass(frozen=True)
-class Constant:
+class Constant(NamedTuple):
     """Measured over predicted error in each design; the power of n; whether both are as predicted."""
 
-    designs: list[Design]
     ratios: list[Estimated]
     power: Estimated
     holds: bool
@@ -535,11 +534,7 @@ def against_constant(quick: bool, seed: int, solve: Solver, which: int, up: str)
 
     ``which`` is 0 for the mean, 1 for the covariance.
     """
-    designs = [Design(equicorrelated(d, CORRELATION), n, p=p) for d, p, n, _ in several(quick)]
-    ratios = [
-        ratio(design.ratios(design.fits(count, [seed], solve))[which])
-        for design, (*_, count) in zip(designs, several(quick), strict=True)
-    ]
+    ratios = [ratio(g.ratios(g.fits(k, [seed], solve))[which]) for *_, g, k in several(quick)]
     sizes, truth = [2_000, 8_000, 32_000], equicorrelated(2, CORRELATION)
     along = [Design(truth, n) for n in sizes]
     tables = fit_tables(along, 24 if quick else 120, seed + 1, solve=solve)
@@ -550,8 +545,7 @@ def against_constant(quick: bool, seed: int, solve: Solver, which: int, up: str)
     ]
     power, line = exponent(sizes, growing), {"measured, two columns": heights(growing)}
     holds = power.near(-0.5) and all(r.near(1.0, SECOND_ORDER) for r in ratios)
-    curve = Curve(sizes, line, "rows", up, {"predicted": predicted})
-    return Constant(designs, ratios, power, holds, curve)
+    return Constant(ratios, power, holds, Curve(sizes, line, "rows", up, {"predicted": predicted}))
 
 
 LEMMA = (
@@ -596,9 +590,9 @@ def lemma_covariance(quick: bool) -> Measured:
     alpha, _, own, cross = constants(CORRELATION, LIMIT)
     found = against_constant(quick, 28, solve_paper, 1, "‖Σ̂ − Σ*‖_F")
     limit, constant, holds = max(own, cross), [], found.holds
-    for (d, p, n, _), g, r in zip(several(quick), found.designs, found.ratios, strict=True):
+    for (d, p, g, _), r in zip(several(quick), found.ratios, strict=True):
         greatest = 1.0 + (d - 1) * CORRELATION
-        constant.append(r.value * g.sizes()[1] * math.sqrt(p**2 * alpha * n) / (d * greatest))
+        constant.append(r.value * g.sizes()[1] * math.sqrt(p**2 * alpha * g.n) / (d * greatest))
         holds &= constant[-1] <= limit * (1.0 + SECOND_ORDER + ALLOWED * r.error)
     return Measured(
         f"n^{found.power}; {', '.join(map(str, found.ratios))} of the prediction for d = 2, 4, 8; c = "
