@@ -6,13 +6,8 @@ import numpy as np
 import pytest
 
 from halfseen.ledger import gradients as ledger
-from halfseen.ledger.harness import CLAIMS, check_claim
 from halfseen.samplers import projected_langevin
-from tests.ledger.broken import multiply_drift, one_step, printed_drift
-
-
-def _run(name):
-    return check_claim(CLAIMS[name], quick=True)
+from tests.ledger.broken import multiply_drift, one_step, printed_drift, run_row
 
 
 @pytest.fixture
@@ -37,13 +32,13 @@ def test_moments_of_exact_gradients_are_near(one_case):
 
 def test_rows_on_moments_hold(one_case):
     for name in ("bias", "second-moment"):
-        entry = _run(f"sample-gradient/{name}")
+        entry = run_row(f"sample-gradient/{name}")
         assert entry.holds, entry.measured
 
 
 def test_a_wrong_drift_makes_a_bias_that_walls_do_not(one_case, monkeypatch):
     multiply_drift(monkeypatch, 2.0)
-    assert not _run("sample-gradient/bias").holds
+    assert not run_row("sample-gradient/bias").holds
 
 
 def test_gradients_from_the_edge_of_a_ball_fail(one_case, monkeypatch):
@@ -51,13 +46,13 @@ def test_gradients_from_the_edge_of_a_ball_fail(one_case, monkeypatch):
         u[:] = mean + 10.0 * radius / math.sqrt(u.size)
 
     monkeypatch.setattr(projected_langevin, "langevin_chain", far)
-    assert not _run("sample-gradient/second-moment").holds
+    assert not run_row("sample-gradient/second-moment").holds
 
 
 @pytest.mark.parametrize("break_chain", [one_step, printed_drift])
 def test_second_moments_of_wrong_chains_fail(one_case, monkeypatch, break_chain):
     break_chain(monkeypatch)
-    assert not _run("sample-gradient/second-moment").holds
+    assert not run_row("sample-gradient/second-moment").holds
 
 
 def test_some_cases_see_more_than_anchors():
@@ -84,7 +79,7 @@ def test_mass_of_a_row_is_that_of_its_region():
 
 def test_chains_that_stay_where_they_start_fail(monkeypatch):
     one_step(monkeypatch)
-    assert not _run("rejection/distance").holds
+    assert not run_row("rejection/distance").holds
 
 
 def test_costs_that_do_not_depend_on_what_is_seen_fail(monkeypatch):
@@ -95,10 +90,10 @@ def test_costs_that_do_not_depend_on_what_is_seen_fail(monkeypatch):
         return np.random.default_rng(0).permutation(costs), seen
 
     monkeypatch.setattr(ledger, "costs_of_rows", shuffled)
-    assert not _run("rejection/mass-at-truth").holds
+    assert not run_row("rejection/mass-at-truth").holds
 
 
 def test_proposals_that_are_too_many_break_the_row_on_rejection(monkeypatch):
     right = ledger.proposals_for_a_draw
     monkeypatch.setattr(ledger, "proposals_for_a_draw", lambda *args: 1.5 * right(*args))
-    assert not _run("rejection/distance").holds
+    assert not run_row("rejection/distance").holds

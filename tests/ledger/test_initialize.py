@@ -6,14 +6,13 @@ from scipy.special import ndtri
 
 import halfseen as hs
 from halfseen.ledger import initialize as ledger
-from halfseen.ledger.harness import CLAIMS, check_claim
-from tests.ledger.broken import ignore_blocks
+from tests.ledger.broken import ignore_blocks, run_row
 
 TRUTHS = ledger.truths()
 
 
 def _run(name):
-    return check_claim(CLAIMS[f"initialize/{name}"], quick=True)
+    return run_row(f"initialize/{name}")
 
 
 @pytest.mark.parametrize("name", TRUTHS)

@@ -6,16 +6,15 @@ from scipy import integrate, stats
 from scipy.special import ndtri
 
 from halfseen.ledger import likelihood
-from halfseen.ledger.harness import CLAIMS, check_claim
 from halfseen.samplers import gibbs
-from tests.ledger.broken import shrink_gibbs
+from tests.ledger.broken import run_row, shrink_gibbs
 
 DESIGNS = likelihood.designs()
 CHOSEN = ("the larger of two, ρ = 0.9", "an anchor, κ = 100", "an anchor, ρ = −0.9, κ = 535")
 
 
 def _run(name):
-    return check_claim(CLAIMS[f"likelihood/{name}"], quick=True)
+    return run_row(f"likelihood/{name}")
 
 
 @pytest.mark.parametrize("limits", [(-np.inf, 0.7), (-1.3, np.inf), (-np.inf, -6.0), (5.0, np.inf)])
@@ -85,7 +84,7 @@ def test_joint_shares_match_rows(name, rng):
 
 @pytest.mark.parametrize(("low", "high"), [(2.0, 4.0), (-0.5, 0.5), (1.0, math.inf)])
 def test_interval_curvature_is_a_second_derivative(low, high):
-    def likelihood(mu):
+    def loss(mu):
         part = integrate.quad(lambda y: stats.norm.pdf(y) * 0.5 * (y - mu) ** 2, low, high)[0]
         hidden = stats.norm.cdf(low, mu) + stats.norm.sf(high, mu)
         at_truth = stats.norm.cdf(low) + stats.norm.sf(high)
@@ -93,7 +92,7 @@ def test_interval_curvature_is_a_second_derivative(low, high):
 
     for mu in (-1.0, 0.3, 2.5, 3.0):
         h = 1e-2
-        ref = (likelihood(mu + h) - 2 * likelihood(mu) + likelihood(mu - h)) / h**2
+        ref = (loss(mu + h) - 2 * loss(mu) + loss(mu - h)) / h**2
         comp = likelihood.interval_curvature(low, high, np.array([mu]))[0]
         assert comp == pytest.approx(ref, abs=2e-3)
 
@@ -114,12 +113,12 @@ def test_hidden_values_that_vary_too_much_fail(monkeypatch):
         return log_mass, mean, 1.1 * variance
 
     monkeypatch.setattr(likelihood, "half_line", wider)
-    assert not _run("strong-likelihood").holds
+    assert not _run("strong-convexity").holds
 
 
 def test_draws_that_vary_too_little_fail(monkeypatch):
     shrink_gibbs(monkeypatch)
-    assert not _run("strong-likelihood").holds
+    assert not _run("strong-convexity").holds
 
 
 def test_a_half_line_in_place_of_the_interval_fails(monkeypatch):

@@ -8,13 +8,8 @@ import pytest
 
 import halfseen as hs
 from halfseen.ledger import linear_thresholds as ledger
-from halfseen.ledger.harness import CLAIMS, check_claim
 from halfseen.ledger.likelihood import hidden_covariances
 from tests.ledger import broken
-
-
-def _run(name):
-    return check_claim(CLAIMS[name], quick=True)
 
 
 def _patterns(problem, n=40_000):
@@ -61,7 +56,7 @@ def test_information_where_an_anchor_decides():
 )
 def test_broken_parts_fail_the_row_on_rows(monkeypatch, break_it):
     break_it(monkeypatch)
-    entry = _run("theorem-1.5/rows")
+    entry = broken.run_row("theorem-1.5/rows")
     assert not entry.holds
     assert "Slope" in entry.measured
 
@@ -78,7 +73,7 @@ def test_broken_parts_fail_the_row_on_rows(monkeypatch, break_it):
 )
 def test_a_broken_descent_fails_a_sweep(monkeypatch, break_it, name):
     break_it(monkeypatch)
-    entry = _run(f"theorem-1.5/{name}")
+    entry = broken.run_row(f"theorem-1.5/{name}")
     assert not entry.holds
     assert "predicted" in entry.measured
 
@@ -87,7 +82,7 @@ def test_without_the_projection_first_steps_fail(monkeypatch):
     monkeypatch.setattr(
         broken.descent, "project_to_domain", lambda start, point, *_: np.clip(point, -1e9, 1e9)
     )
-    entry = _run("missing-descent/first-steps")
+    entry = broken.run_row("missing-descent/first-steps")
     assert not entry.holds
     assert "furthest" in entry.measured
 
@@ -97,7 +92,7 @@ def test_without_the_projection_first_steps_fail(monkeypatch):
 )
 def test_a_broken_descent_fails_first_steps(monkeypatch, break_it):
     break_it(monkeypatch)
-    entry = _run("missing-descent/first-steps")
+    entry = broken.run_row("missing-descent/first-steps")
     assert not entry.holds
     assert "furthest" in entry.measured
 
@@ -112,7 +107,7 @@ def test_a_broken_descent_fails_first_steps(monkeypatch, break_it):
 )
 def test_a_broken_chain_fails(monkeypatch, break_chain, name):
     break_chain(monkeypatch)
-    entry = _run(name)
+    entry = broken.run_row(name)
     assert not entry.holds
     assert "stopped" not in entry.measured
 
@@ -127,7 +122,7 @@ def test_growth_of_distances_by_hand():
 def test_a_projection_that_expands_in_both_norms_fails(monkeypatch):
     true = ledger.project_to_domain
     monkeypatch.setattr(ledger, "project_to_domain", lambda s, p, r, g: 1.01 * true(s, p, r, g))
-    assert not _run("missing-descent/projection").holds
+    assert not broken.run_row("missing-descent/projection").holds
 
 
 def test_modest_constants_fail(monkeypatch):
@@ -137,4 +132,4 @@ def test_modest_constants_fail(monkeypatch):
         "parameters_for_missing_descent",
         lambda *a: dataclasses.replace(true(*a), langevin_steps=1e4),
     )
-    assert not _run("planning/constants").holds
+    assert not broken.run_row("planning/constants").holds

@@ -13,15 +13,13 @@ import halfseen as hs
 from halfseen.ledger import designs
 from halfseen.ledger import self_censoring as sc
 from halfseen.ledger.designs import equicorrelated
-from halfseen.ledger.harness import CLAIMS, check_claim
 from halfseen.solvers.result import Status
+from tests.ledger.broken import run_row
 
 
 def fails(row):
-    """Whether a row fails, with figures: not because it broke down."""
-    entry = check_claim(CLAIMS[f"theorem-1.2/{row}"], quick=True)
-    assert "stopped by" not in entry.measured, entry.measured
-    return not entry.holds
+    """Whether a row of the theorem fails."""
+    return not run_row(f"theorem-1.2/{row}").holds
 
 
 def test_thinning_keeps_the_law_of_what_is_seen():
@@ -126,13 +124,13 @@ def test_an_answer_off_the_edge_is_noticed(monkeypatch):
         status, gaussian = Status.CONVERGED, hs.Gaussian([0.0], [[1.0]])
 
     monkeypatch.setattr(sc, "truncation", lambda X, rule: Fit)
-    assert not check_claim(CLAIMS["theorem-1.2/existence"], quick=True).holds
+    assert not run_row("theorem-1.2/existence").holds
 
 
 def test_a_projection_that_makes_matters_worse_is_noticed(monkeypatch):
     # Eigenvalues of the truth are 0.1 and 4.6: a floor of 1 moves four of five away.
     monkeypatch.setattr(sc, "EIGENVALUE_FLOOR", 1.0)
-    entry = check_claim(CLAIMS["theorem-1.2/positive-definite"], quick=True)
+    entry = run_row("theorem-1.2/positive-definite")
     assert not entry.holds
     assert "negative eigenvalue" in entry.measured
 
@@ -149,7 +147,7 @@ def test_a_projection_that_also_shrinks_is_noticed(monkeypatch):
         return covariance, before, projected
 
     monkeypatch.setattr(module, "assemble", shrunk)
-    entry = check_claim(CLAIMS["theorem-1.2/positive-definite"], quick=True)
+    entry = run_row("theorem-1.2/positive-definite")
     assert not entry.holds
     assert "negative eigenvalue" in entry.measured
 
@@ -158,7 +156,7 @@ def test_limits_that_stay_are_not_steeper(monkeypatch):
     # Values are thinned instead, to the same α: what is seen keeps its shape.
     true = designs.half_line
     monkeypatch.setattr(designs, "half_line", lambda d, limit: true(d))
-    entry = check_claim(CLAIMS["theorem-1.2/share-limits"], quick=True)
+    entry = run_row("theorem-1.2/share-limits")
     assert not entry.holds
     assert "by the information" in entry.measured
 
@@ -173,7 +171,7 @@ def test_a_pair_that_no_third_column_chooses_is_not_off(monkeypatch):
         return true(truth, rule, n, seed)
 
     monkeypatch.setattr(sc, "simulate", coins)
-    entry = check_claim(CLAIMS["theorem-1.2/reduction"], quick=True)
+    entry = run_row("theorem-1.2/reduction")
     assert not entry.holds
     assert "threshold" in entry.measured
 
@@ -194,7 +192,7 @@ def test_an_estimate_twice_as_far_off_is_noticed(lemma, monkeypatch):
         return alpha, *(0.5 * c for c in errors)
 
     monkeypatch.setattr(designs, "constants", halved)
-    entry = check_claim(CLAIMS[f"{lemma}/constant"], quick=True)
+    entry = run_row(f"{lemma}/constant")
     assert not entry.holds
     # Not because the row broke down: it is the constant that is off.
     assert "n^-0." in entry.measured
