@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from halfseen.ledger import registry
-from halfseen.ledger.registry import Claim, Curve, Kind, Measured
+from halfseen.ledger import harness
+from halfseen.ledger.harness import Claim, Curve, Kind, Measured
 from halfseen.samplers import ProjectedLangevin
 
 ROOT = Path(__file__).parents[2]
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def row(monkeypatch):
     """Put rows of the test's own into an empty ledger."""
-    monkeypatch.setattr(registry, "CLAIMS", {})
+    monkeypatch.setattr(harness, "CLAIMS", {})
 
     def add(name, found, kind=Kind.CLAIM, says="It is so."):
         def run(quick):
@@ -21,7 +21,7 @@ def row(monkeypatch):
                 raise found
             return found
 
-        registry.CLAIMS[name] = Claim(name, "Section 9", says, "Looked.", "Any.", kind, run)
+        harness.CLAIMS[name] = Claim(name, "Section 9", says, "Looked.", "Any.", kind, run)
 
     return add
 
@@ -110,4 +110,4 @@ def test_mistakes_get_a_sentence_before_any_work(halfseen, row):
 def test_the_list_has_every_row(halfseen):
     done = halfseen("reproduce", "--list")
     assert done.exit_code == 0
-    assert [line.split()[0] for line in done.output.splitlines()] == list(registry.CLAIMS)
+    assert [line.split()[0] for line in done.output.splitlines()] == list(harness.CLAIMS)

@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 from halfseen.ledger import CLAIMS, Entry
+from halfseen.ledger.harness import FAILS
 from halfseen.ledger.page import anchor, figure_name
-from halfseen.ledger.registry import FAILS
 
 PAGE = Path(__file__).parents[2] / "docs" / "paper.md"
 

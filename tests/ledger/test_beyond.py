@@ -1,5 +1,6 @@
-"""Beyond the paper: the information against quadrature, and rows that can fail."""
+"""What is open, and beyond the paper: the information against quadrature, and rows that can fail."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -8,7 +9,8 @@ from scipy.stats import ks_2samp, multivariate_normal, norm
 
 from halfseen.gaussian import Gaussian
 from halfseen.ledger import beyond
-from halfseen.ledger.registry import CLAIMS, check_claim
+from halfseen.simulate import simulate
+from tests.ledger.broken import run_row
 
 LIMITS = np.array([-0.2, 0.3])
 TRUTH = Gaussian([0.1, -0.3], [[1.2, 0.5], [0.5, 0.9]])
@@ -103,7 +105,7 @@ def test_pairwise_in_the_place_of_full_is_not_at_the_limit(monkeypatch):
         return right(X, rule, "pairwise" if method == "full" else method, **options)
 
     monkeypatch.setattr(beyond, "fit", lesser)
-    entry = check_claim(CLAIMS["beyond/cramer-rao"], quick=True)
+    entry = run_row("beyond/cramer-rao")
     assert not entry.holds
     assert "times the limit" in entry.measured
 
@@ -121,7 +123,7 @@ def test_an_estimator_that_is_a_tenth_of_a_deviation_off_is_not_at_the_limit(mon
         return Off()
 
     monkeypatch.setattr(beyond, "fit", wrong)
-    assert not check_claim(CLAIMS["beyond/cramer-rao"], quick=True).holds
+    assert not run_row("beyond/cramer-rao").holds
 
 
 def test_a_rung_that_is_worse_than_the_one_below_breaks_the_ladder(monkeypatch):
@@ -133,10 +135,69 @@ def test_a_rung_that_is_worse_than_the_one_below_breaks_the_ladder(monkeypatch):
         return right(truth, rule, rung, n, seeds) * (3.0 if rung == "pairwise" else 1.0)
 
     monkeypatch.setattr(beyond, "errors", wrong)
-    assert not check_claim(CLAIMS["beyond/ladder"], quick=True).holds
+    assert not run_row("beyond/ladder").holds
+
+
+def test_rows_that_were_promised_but_not_given_are_noticed(monkeypatch):
+    right, kept = beyond.errors, {}
+
+    def stingy(truth, rule, rung, *rest):
+        # More rows are the first ones again. pairwise in the place of full, for speed.
+        if rung not in kept:
+            kept[rung] = right(truth, rule, "pairwise" if rung == "full" else rung, *rest)
+        return kept[rung]
+
+    monkeypatch.setattr(beyond, "errors", stingy)
+    entry = run_row("beyond/rows-saved")
+    assert not entry.holds
+    assert "Given so many" in entry.measured
 
 
 def test_equal_rungs_do_not_rise():
     same = np.array([[1.0, 2.0], [1.5, 1.0], [0.5, 1.2]])
     assert beyond.largest_rise(same, same) == 0.0
     assert beyond.largest_rise(same, same + np.array([0.0, 1.0])) > 4.0
+
+
+def test_thresholds_hide_what_they_should():
+    truth, rule = beyond.anchored_problem()
+    hidden = np.isnan(simulate(truth, rule, 20_000, 0)).mean(axis=0)
+    assert (hidden[: beyond.ANCHORS] == 0.0).all()
+    # Binomial standard error 0.0035.
+    assert np.abs(hidden[beyond.ANCHORS :] - beyond.BESIDE).max() < 4 * 0.0035
+
+
+def test_a_fit_that_stays_where_it_started_fails(monkeypatch):
+    right, kept = beyond.full, []
+
+    def lazy(X, rule, *, start=None, **options):
+        if start is None:
+            kept.append(right(X, rule, **options))
+            return kept[-1]
+        return dataclasses.replace(kept[-1], gaussian=start)
+
+    monkeypatch.setattr(beyond, "full", lazy)
+    assert not run_row("open-problem/starts").holds
+
+
+def test_leaving_hidden_cells_out_fails(monkeypatch):
+    class Naive:
+        def __init__(self, X, rule, random_state):
+            rows = X[~np.isnan(X).any(axis=1)]
+            self.gaussian = Gaussian(rows.mean(axis=0), np.cov(rows.T))
+
+    monkeypatch.setattr(beyond, "fit", Naive)
+    assert not run_row("open-problem/rows").holds
+
+
+def test_starts_that_are_not_listened_to_fail(monkeypatch):
+    right, kept = beyond.full, {}
+
+    def deaf(X, rule, *, start=None, random_state, **options):
+        # Of one table, fits from any start are then the same fit.
+        if random_state not in kept:
+            kept[random_state] = right(X, rule, random_state=random_state, **options)
+        return kept[random_state]
+
+    monkeypatch.setattr(beyond, "full", deaf)
+    assert not run_row("open-problem/starts").holds

@@ -6,14 +6,13 @@ from scipy.special import ndtri
 
 import halfseen as hs
 from halfseen.ledger import initialize as ledger
-from halfseen.ledger.registry import CLAIMS, check_claim
-from tests.ledger.broken import ignore_blocks
+from tests.ledger.broken import ignore_blocks, run_row
 
 TRUTHS = ledger.truths()
 
 
 def _run(name):
-    return check_claim(CLAIMS[f"initialize/{name}"], quick=True)
+    return run_row(f"initialize/{name}")
 
 
 @pytest.mark.parametrize("name", TRUTHS)
@@ -42,7 +41,8 @@ def test_start_by_hand():
     assert found.distance == pytest.approx(np.linalg.norm(np.nanmean(X, axis=0) - truth.mean))
     assert found.scale == pytest.approx(math.sqrt(10.0 * 4.0 * math.log(1.0 / alpha)))
     assert found.rows == pytest.approx(2_000 * alpha)
-    assert found.constant < found.allowed(40.0)
+    noise = ledger.NOISE * math.sqrt(40.0 / found.rows)
+    assert found.distance < ledger.CONSTANT * found.scale + noise
 
 
 def test_a_block_that_is_hardly_ever_seen_is_left_out():

@@ -9,13 +9,12 @@ from scipy import integrate, stats
 
 from halfseen.ledger import langevin
 from halfseen.ledger.designs import exact_draws
-from halfseen.ledger.registry import CLAIMS, check_claim
 from halfseen.samplers import Region
-from tests.ledger.broken import multiply_drift, one_step, printed_drift
+from tests.ledger.broken import leave_the_region, multiply_drift, one_step, printed_drift, run_row
 
 
 def _run(name):
-    return check_claim(CLAIMS[f"sample-gradient/{name}"], quick=True)
+    return run_row(f"sample-gradient/{name}")
 
 
 def test_overshoot_is_the_zeta_constant():
@@ -116,3 +115,11 @@ def test_a_slow_chain_fails(monkeypatch):
 def test_a_limit_that_is_not_at_the_walls_fails(monkeypatch):
     one_step(monkeypatch)
     assert not _run("langevin-step-size").holds
+
+
+@pytest.mark.parametrize("break_chain", [one_step, leave_the_region])
+def test_chains_with_another_target_fail(monkeypatch, break_chain):
+    break_chain(monkeypatch)
+    entry = _run("target")
+    assert not entry.holds
+    assert "To the truncated Gaussian" in entry.measured

@@ -6,7 +6,6 @@ import pytest
 
 from halfseen.ledger import CLAIMS, check_claim, choose
 from halfseen.ledger.page import TITLES
-from halfseen.ledger.registry import relative_error, root_mean_square, slope, slope_error
 
 
 @pytest.mark.slow
@@ -34,13 +33,3 @@ def test_rows_of_a_group_stand_together():
         group for k, group in enumerate(groups) if k == 0 or groups[k - 1] != group
     ]
     assert len(choose(["theorem-1.2"])) == groups.count("theorem-1.2") > 3
-
-
-def test_slopes_and_errors_of_known_curves():
-    x = [1.0, 10.0, 100.0]
-    assert slope(x, [5.0, 0.5, 0.05]) == pytest.approx(-1.0)
-    # Least squares by hand: the variance of a slope is σ²/Σ(t − t̄)².
-    assert slope_error(x, 0.1) == pytest.approx(0.1 / (2.302585 * 2**0.5), rel=1e-6)
-    assert root_mean_square([3.0, 4.0]) == pytest.approx(12.5**0.5)
-    # Var(v²)/n, through the square root: half of the relative error of the mean of squares.
-    assert relative_error([1.0, 3.0]) == pytest.approx((32.0**0.5 / 2**0.5) / 5.0 / 2.0)

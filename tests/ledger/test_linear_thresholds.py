@@ -1,17 +1,15 @@
-"""Theorem 1.5: designs, fixed points, and rows that can fail."""
+"""Theorem 1.5 and Algorithm 3: designs, fixed points, and rows that can fail."""
+
+import dataclasses
+import math
 
 import numpy as np
 import pytest
 
 import halfseen as hs
 from halfseen.ledger import linear_thresholds as ledger
-from halfseen.ledger.convexity import hessian, hidden_covariances
-from halfseen.ledger.registry import CLAIMS, check_claim
+from halfseen.ledger.likelihood import hidden_covariances
 from tests.ledger import broken
-
-
-def _run(name):
-    return check_claim(CLAIMS[f"theorem-1.5/{name}"], quick=True)
 
 
 def _patterns(problem, n=40_000):
@@ -52,31 +50,13 @@ def test_information_where_an_anchor_decides():
     np.testing.assert_allclose(comp, P - P @ hidden.mean(axis=0) @ P, atol=0.1)
 
 
-def test_with_tiny_steps_the_fixed_point_is_the_truth():
-    problem = ledger.one_threshold()
-    np.testing.assert_allclose(ledger.fixed_point(problem, 0.0), problem[0].mean, atol=1e-9)
-
-
-def test_to_first_order_the_bias_of_the_gradient_goes_through_the_inverse_curvature():
-    problem, eta = ledger.one_threshold(), 1e-6
-    truth = problem[0]
-    (part,) = ledger.slices(problem)
-    m, s = part.conditional(truth)
-    t = (part.low - m) / s
-    shift = ledger.half_line_limit(t, eta) - ledger.half_line_limit(t, 0.0)
-    gradient = -truth.precision[:, 1] * float(part.weight @ (s * shift))
-    ref = -np.linalg.solve(hessian(problem, truth.mean), gradient)
-    comp = ledger.fixed_point(problem, eta) - truth.mean
-    np.testing.assert_allclose(comp, ref, rtol=0.01, atol=1e-9)
-
-
 # That rows hold is seen in test_ledger; here, that they fail when what they claim is broken.
 @pytest.mark.parametrize(
     "break_it", [broken.last_iterate, broken.shrink_gibbs, broken.printed_drift]
 )
 def test_broken_parts_fail_the_row_on_rows(monkeypatch, break_it):
     break_it(monkeypatch)
-    entry = _run("rows")
+    entry = broken.run_row("theorem-1.5/rows")
     assert not entry.holds
     assert "Slope" in entry.measured
 
@@ -93,19 +73,63 @@ def test_broken_parts_fail_the_row_on_rows(monkeypatch, break_it):
 )
 def test_a_broken_descent_fails_a_sweep(monkeypatch, break_it, name):
     break_it(monkeypatch)
-    entry = _run(name)
+    entry = broken.run_row(f"theorem-1.5/{name}")
     assert not entry.holds
     assert "predicted" in entry.measured
 
 
-def test_exponents_are_half_those_of_the_rows():
-    assert ledger.claimed_exponent((1.0, 3.0, 9.0), lambda v: 7.0 * v**3) == pytest.approx(1.5)
+def test_without_the_projection_first_steps_fail(monkeypatch):
+    monkeypatch.setattr(
+        broken.descent, "project_to_domain", lambda start, point, *_: np.clip(point, -1e9, 1e9)
+    )
+    entry = broken.run_row("missing-descent/first-steps")
+    assert not entry.holds
+    assert "furthest" in entry.measured
 
 
-def test_pooled_means_are_those_of_fits():
-    problem = ledger.autoregressive(3, 1)
-    fits = [ledger.learn(problem, 200, seed) for seed in range(2)]
-    errors, mean = ledger.pooled_means(problem, 200, 2)
-    np.testing.assert_allclose(mean, (fits[0].mean + fits[1].mean) / 2)
-    ref = [hs.metrics.mahalanobis_error(f.mean, problem[0]) for f in fits]
-    np.testing.assert_allclose(errors, ref)
+@pytest.mark.parametrize(
+    "break_it", [broken.box, broken.last_iterate, broken.root_steps, broken.move_start]
+)
+def test_a_broken_descent_fails_first_steps(monkeypatch, break_it):
+    break_it(monkeypatch)
+    entry = broken.run_row("missing-descent/first-steps")
+    assert not entry.holds
+    assert "furthest" in entry.measured
+
+
+@pytest.mark.parametrize(
+    ("name", "break_chain"),
+    [
+        ("planning/constants", broken.one_step),
+        ("planning/constants", broken.printed_drift),
+        ("missing-descent/forgets", broken.printed_drift),
+    ],
+)
+def test_a_broken_chain_fails(monkeypatch, break_chain, name):
+    break_chain(monkeypatch)
+    entry = broken.run_row(name)
+    assert not entry.holds
+    assert "stopped" not in entry.measured
+
+
+def test_growth_of_distances_by_hand():
+    euclidean, mahalanobis = ledger.growth_of_distances(10.0, 5, 0)
+    moved = np.array([10.0, 1.0]) / math.sqrt(2.0)
+    assert euclidean[0] == pytest.approx(np.linalg.norm(moved - [10.0, 0.0]))
+    assert mahalanobis[0] == pytest.approx(np.linalg.norm(moved / [10.0, 1.0] - [1.0, 0.0]))
+
+
+def test_a_projection_that_expands_in_both_norms_fails(monkeypatch):
+    true = ledger.project_to_domain
+    monkeypatch.setattr(ledger, "project_to_domain", lambda s, p, r, g: 1.01 * true(s, p, r, g))
+    assert not broken.run_row("missing-descent/projection").holds
+
+
+def test_modest_constants_fail(monkeypatch):
+    true = ledger.parameters_for_missing_descent
+    monkeypatch.setattr(
+        ledger,
+        "parameters_for_missing_descent",
+        lambda *a: dataclasses.replace(true(*a), langevin_steps=1e4),
+    )
+    assert not broken.run_row("planning/constants").holds

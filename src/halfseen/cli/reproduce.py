@@ -27,8 +27,7 @@ from halfseen.cli.running import (
 )
 from halfseen.errors import InputError
 from halfseen.ledger import Claim, Curve, Entry, check_claim, choose
-from halfseen.ledger.figures import draw_curve
-from halfseen.ledger.page import figure_name, render_page, verdicts
+from halfseen.ledger.page import draw_curve, figure_name, render_page, verdicts
 from halfseen.version import __version__
 
 Rows = Annotated[

@@ -12,19 +12,28 @@ truncated that much further out, with what lies beyond the wall moved on to it.
 from __future__ import annotations
 
 import math
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
-from scipy.stats import wasserstein_distance
+from scipy.stats import kstest, wasserstein_distance
 
 from halfseen.ledger.designs import legendre_nodes
-from halfseen.ledger.registry import ALLOWED, Curve, Kind, Measured, claim, slope
+from halfseen.ledger.harness import (
+    ALLOWED,
+    Curve,
+    Floats,
+    Kind,
+    Measured,
+    average,
+    claim,
+    listed,
+    slope,
+)
 from halfseen.missingness.linear_threshold import LinearThreshold
 from halfseen.samplers import ProjectedLangevin, Region
 from halfseen.solvers.sample_gradient import sample_gradient
-
-Floats = NDArray[np.float64]
 
 # −ζ(½)/√(2π)
 OVERSHOOT = 1.4603545088095868 / math.sqrt(2.0 * math.pi)
@@ -134,107 +143,92 @@ def length_and_error(points: Floats, centre: Floats) -> tuple[float, float]:
     return float(np.linalg.norm(gap)), math.sqrt(points.var(axis=0).sum() / len(points))
 
 
-@claim(
-    "sample-gradient/langevin-steps",
-    where="Section 4.3, theorem on z⁽ᴹ⁾",
-    says="Polynomially many steps bring z⁽ᴹ⁾ as near to its target as wanted.",
-    experiment="Chains started 4 deviations away, η = 0.05: Wasserstein distance to N(−½, 1) on z "
-    "> 0, and distance of means in a wedge of 63°, against M.",
-    tolerance="At most (1 − η/2)ᴹ of the first distance, plus the floor (the last value, after M·η "
-    "= 20), plus 4 standard errors: projections on convex sets bring chains together at that rate. "
-    "The floor on the half-line at most the predicted shift of the mean, η for the next order, and "
-    "4 standard errors.",
-)
+@claim("sample-gradient/langevin-steps", "Section 4.3, theorem on z⁽ᴹ⁾")
 def langevin_steps(quick: bool) -> Measured:
-    """Follow distances as chains run."""
+    """Follow distances as chains run.
+
+    Says: Polynomially many steps bring z⁽ᴹ⁾ as near to its target as wanted.
+
+    Experiment: Chains started 4 deviations away, η = 0.05: Wasserstein distance to N(−½, 1) on z > 0,
+    and distance of means in a wedge of 63°, against M.
+
+    Tolerance: At most (1 − η/2)ᴹ of the first distance, plus the floor (the last value, after M·η = 20),
+    plus 4 standard errors: projections on convex sets bring chains together at that rate. The floor on
+    the half-line at most the predicted shift of the mean, η for the next order, and 4 standard errors.
+    """
     n, eta = (5_000 if quick else 100_000), 0.05
     times = (1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0, 20.0)
     rng = np.random.default_rng(21)
     quantiles, centre = tail_quantiles(n), wedge_mean()
     line, wedge = np.full((n, 1), 4.0), np.tile([2.0, 3.5], (n, 1))
     first = wasserstein_distance(line[:, 0], quantiles), length_and_error(wedge, centre)[0]
-    before, rows = 0.0, []
-    for time in times:
+    rows = []
+    for before, time in pairwise((0.0, *times)):
         chain = chains_for(eta, time - before)
         line, wedge = run_chains(HALF_LINE, chain, line, rng), run_chains(WEDGE, chain, wedge, rng)
         found, error = length_and_error(wedge, centre)
         rows.append(
             [wasserstein_distance(line[:, 0], quantiles), found, line.std() / n**0.5, error]
         )
-        before = time
-    measured = np.array(rows)
+    measured, noise = np.hsplit(np.array(rows), 2)
     steps = np.round(np.array(times) / eta)
     left = (1.0 - eta / 2.0) ** steps
-    floor, noise = measured[-1, :2], ALLOWED * measured[:, 2:]
+    floor, noise = measured[-1], ALLOWED * noise
     allowed = left[:, None] * (np.array(first) + floor) + floor + noise
     predicted = tail_mean(0.0) - predicted_mean(eta)
-    held = (measured[:, :2] <= allowed).all() and floor[0] <= predicted + eta + noise[-1, 0]
+    held = (measured <= allowed).all() and floor[0] <= predicted + eta + noise[-1, 0]
+    names, up = ("half-line, Wasserstein", "wedge, means"), "distance to the truncated Gaussian"
+    lines = dict(zip(names, measured.T.tolist(), strict=True))
+    claimed = {"half-line, at most": (allowed - noise)[:, 0].tolist()}
     return Measured(
         f"Half-line: {first[0]:.2f} at the start, {measured[1, 0]:.2f} at M·η = 2, "
         f"{measured[-2, 0]:.3f} at 10, floor {floor[0]:.3f} (predicted {predicted:.3f}); wedge: "
         f"{first[1]:.2f}, {measured[1, 1]:.2f}, {measured[-2, 1]:.3f}, floor {floor[1]:.3f}; at "
-        f"most {(measured[:, :2] / allowed).max():.2f} of what is allowed.",
+        f"most {(measured / allowed).max():.2f} of what is allowed.",
         bool(held),
-        Curve(
-            steps.tolist(),
-            {
-                "half-line, Wasserstein": measured[:, 0].tolist(),
-                "wedge, means": measured[:, 1].tolist(),
-            },
-            "steps M (η = 0.05)",
-            "distance to the truncated Gaussian",
-            {"half-line, at most": (allowed - noise)[:, 0].tolist()},
-            linear="x",
-        ),
+        Curve(steps.tolist(), lines, "steps M (η = 0.05)", up, claimed, linear="x"),
     )
 
 
-@claim(
-    "sample-gradient/langevin-step-size",
-    where="Section 4.3, theorem on z⁽ᴹ⁾; erratum 2",
-    says="Smaller steps bring the chain's limit nearer to its target; what is left is of order √η.",
-    experiment="Shift of the mean after M·η = 10 against η, on a half-line and in a wedge of 63°. "
-    "The random walk at a wall predicts both, with no free constant: the Gaussian truncated 0.58 "
-    "√η further out, with what lies beyond the walls projected on them.",
-    tolerance="Every coordinate within 4 standard errors of the prediction, and η/4 for its next "
-    "order (less than a third of the shift at the largest η). The prediction falls like √η as η "
-    "goes to zero, and more slowly here.",
-)
+@claim("sample-gradient/langevin-step-size", "Section 4.3, theorem on z⁽ᴹ⁾; erratum 2")
 def langevin_step_size(quick: bool) -> Measured:
-    """Measure the floor at several step sizes."""
+    """Measure the floor at several step sizes.
+
+    Says: Smaller steps bring the chain's limit nearer to its target; what is left is of order √η.
+
+    Experiment: Shift of the mean after M·η = 10 against η, on a half-line and in a wedge of 63°. The
+    random walk at a wall predicts both, with no free constant: the Gaussian truncated 0.58 √η further
+    out, with what lies beyond the walls projected on them.
+
+    Tolerance: Every coordinate within 4 standard errors of the prediction, and η/4 for its next order
+    (less than a third of the shift at the largest η). The prediction falls like √η as η goes to zero,
+    and more slowly here.
+    """
     n = 6_000 if quick else 50_000
     etas = (0.16, 0.08, 0.04, 0.02) if quick else (0.16, 0.08, 0.04, 0.02, 0.01, 0.005)
     rng, starts = np.random.default_rng(22), (np.array([tail_mean(0.0)]), wedge_mean())
-    found, claimed, off = np.zeros((2, len(etas))), np.zeros((2, len(etas))), 0.0
-    for k, eta in enumerate(etas):
+    lines: dict[str, list[float]] = {"half-line": [], "wedge": []}
+    claimed: dict[str, list[float]] = {f"{name}, predicted": [] for name in lines}
+    off = 0.0
+    for eta in etas:
         limits = np.array([predicted_mean(eta)]), wedge_limit(eta)
-        for which, region in enumerate((HALF_LINE, WEDGE)):
-            start, limit = starts[which], limits[which]
+        for name, region, start, limit in zip(
+            lines, (HALF_LINE, WEDGE), starts, limits, strict=True
+        ):
             points = run_chains(region, chains_for(eta), np.tile(start, (n, 1)), rng)
-            mean, error = points.mean(axis=0), points.std(axis=0) / math.sqrt(n)
+            mean, error = average(points)
             off = max(off, float((np.abs(mean - limit) / (ALLOWED * error + eta / 4.0)).max()))
-            found[which, k] = np.linalg.norm(mean - start)
-            claimed[which, k] = np.linalg.norm(limit - start)
-    slopes, predicted = (
-        [slope(etas, line) for line in lines.tolist()] for lines in (found, claimed)
-    )
+            lines[name].append(float(np.linalg.norm(mean - start)))
+            claimed[f"{name}, predicted"].append(float(np.linalg.norm(limit - start)))
+    (line, wedge), (on_line, in_wedge) = lines.values(), claimed.values()
     return Measured(
-        f"Half-line: shift {found[0, 0]:.3f} at η = {etas[0]:g}, {found[0, -1]:.3f} at {etas[-1]:g} "
-        f"(predicted {claimed[0, 0]:.3f}, {claimed[0, -1]:.3f}), slope {slopes[0]:.2f} (predicted "
-        f"{predicted[0]:.2f}); wedge {found[1, 0]:.3f}, {found[1, -1]:.3f} (predicted "
-        f"{claimed[1, 0]:.3f}, {claimed[1, -1]:.3f}), slope {slopes[1]:.2f} (predicted "
-        f"{predicted[1]:.2f}); at most {off:.2f} of what is allowed.",
-        bool(off <= 1.0),
-        Curve(
-            etas,
-            {"half-line": found[0].tolist(), "wedge": found[1].tolist()},
-            "step size η",
-            "shift of the mean",
-            {
-                "half-line, predicted": claimed[0].tolist(),
-                "wedge, predicted": claimed[1].tolist(),
-            },
-        ),
+        f"Half-line: shift {line[0]:.3f} at η = {etas[0]:g}, {line[-1]:.3f} at {etas[-1]:g} "
+        f"(predicted {on_line[0]:.3f}, {on_line[-1]:.3f}), slope {slope(etas, line):.2f} (predicted "
+        f"{slope(etas, on_line):.2f}); wedge {wedge[0]:.3f}, {wedge[-1]:.3f} (predicted "
+        f"{in_wedge[0]:.3f}, {in_wedge[-1]:.3f}), slope {slope(etas, wedge):.2f} (predicted "
+        f"{slope(etas, in_wedge):.2f}); at most {off:.2f} of what is allowed.",
+        off <= 1.0,
+        Curve(etas, lines, "step size η", "shift of the mean", claimed),
     )
 
 
@@ -248,107 +242,81 @@ def hidden_draws(sampler: ProjectedLangevin | None, n: int, seed: int) -> Floats
 
 
 @claim(
-    "sample-gradient/drift",
-    where="Algorithm 5, line 8, against the appendix; erratum 1",
-    says="The drift is printed as η; it must be η/2, as in the appendix. With η the chain samples "
-    "a Gaussian of half the variance.",
-    experiment="N(−½, 1) on z > 0, mean 0.641: draws by sample_gradient as it comes, with finer "
-    "steps and the drift as it comes, and with the printed drift.",
-    tolerance="Each mean within 4 standard errors of the chain's limit, and η for the next order "
-    "of √η. The two limits, 0.641 and 0.416 as η goes to zero, are 0.2 apart, which nothing here "
-    "bridges.",
-    kind=Kind.ERRATUM,
+    "sample-gradient/drift", "Algorithm 5, line 8, against the appendix; erratum 1", Kind.ERRATUM
 )
 def drift(quick: bool) -> Measured:
-    """Compare what our sampler does by itself with the printed listing."""
-    n = 800 if quick else 15_000
-    etas = (0.08, 0.02, 0.005)
-    default = hidden_draws(None, 2 * n, 23)
-    coarse = ProjectedLangevin().step_size
-    off = abs(default.mean() - predicted_mean(coarse)) - ALLOWED * default.std() / math.sqrt(2 * n)
-    held = off <= coarse
-    ours: list[float] = []
-    printed: list[float] = []
+    """Compare what our sampler does by itself with the printed listing.
+
+    Says: The drift is printed as η; it must be η/2, as in the appendix. With η the chain samples a
+    Gaussian of half the variance.
+
+    Experiment: N(−½, 1) on z > 0, mean 0.641: draws by sample_gradient as it comes, with finer steps and
+    the drift as it comes, and with the printed drift.
+
+    Tolerance: Each mean within 4 standard errors of the chain's limit, and η for the next order of √η.
+    The two limits, 0.641 and 0.416 as η goes to zero, are 0.2 apart, which nothing here bridges.
+    """
+    n, etas, coarse = 800 if quick else 15_000, (0.08, 0.02, 0.005), ProjectedLangevin().step_size
+    default, error = average(hidden_draws(None, 2 * n, 23))
+    held = abs(default - predicted_mean(coarse)) <= ALLOWED * error + coarse
+    lines: dict[str, list[float]] = {"drift as it comes": [], "drift as printed": []}
     for seed, eta in enumerate(etas):
-        steps = round(TIME / eta)
+        make = partial(ProjectedLangevin, step_size=eta, steps=round(TIME / eta))
         # Only the second chain is told its drift: the first is to be right by itself.
-        for line, factor, sampler in (
-            (ours, 0.5, ProjectedLangevin(step_size=eta, steps=steps)),
-            (printed, 1.0, ProjectedLangevin(step_size=eta, steps=steps, drift=1.0)),
-        ):
-            z = hidden_draws(sampler, n, seed)
-            gap = abs(float(z.mean()) - predicted_mean(eta, factor))
-            held &= gap <= ALLOWED * float(z.std()) / math.sqrt(n) + eta
-            line.append(float(z.mean()))
+        chains = ((0.5, make()), (1.0, make(drift=1.0)))
+        for line, (factor, sampler) in zip(lines.values(), chains, strict=True):
+            mean, error = average(hidden_draws(sampler, n, seed))
+            held &= abs(mean - predicted_mean(eta, factor)) <= ALLOWED * error + eta
+            line.append(float(mean))
+    (ours, printed), limits = lines.values(), (tail_mean(0.0), tail_mean(0.0, 0.5))
+    names = "N(−½, 1) on z > 0", "N(−½, ½) on z > 0"
+    claimed = {name: [limit] * len(etas) for name, limit in zip(names, limits, strict=True)}
     return Measured(
-        f"Mean {default.mean():.3f} as it comes (η = {coarse:g}; limit "
-        f"{predicted_mean(coarse):.3f}); at η = {etas[-1]:g}: {ours[-1]:.3f}, and "
-        f"{printed[-1]:.3f} with the printed drift (standard error {z.std() / math.sqrt(n):.3f}); "
-        f"as η goes to zero {tail_mean(0.0):.3f} and {tail_mean(0.0, 0.5):.3f}.",
+        f"Mean {default:.3f} as it comes (η = {coarse:g}; limit {predicted_mean(coarse):.3f}); at η = "
+        f"{etas[-1]:g}: {ours[-1]:.3f}, and {printed[-1]:.3f} with the printed drift (standard error "
+        f"{error:.3f}); as η goes to zero {limits[0]:.3f} and {limits[1]:.3f}.",
         bool(held),
-        Curve(
-            etas,
-            {"drift as it comes": ours, "drift as printed": printed},
-            "step size η",
-            "mean of the draws",
-            {
-                "N(−½, 1) on z > 0": [tail_mean(0.0)] * len(etas),
-                "N(−½, ½) on z > 0": [tail_mean(0.0, 0.5)] * len(etas),
-            },
-            linear="y",
-        ),
+        Curve(etas, lines, "step size η", "mean of the draws", claimed, linear="y"),
     )
 
 
-@claim(
-    "sample-gradient/target",
-    where="Section 4.3, theorem on z⁽ᴹ⁾; erratum 3",
-    says="The law that z⁽ᴹ⁾ approaches is printed as the whole Gaussian; it is the Gaussian "
-    "truncated to 𝓛.",
-    experiment="Kolmogorov distance (which total variation is never below) of chains on a "
-    "half-line to both, after M·η = 10, as η falls.",
-    tolerance="To the whole Gaussian never below its mass outside 𝓛, 0.691, which no chain in 𝓛 "
-    "can get under. To the truncated one at most f(0)·√(η/2), the share of a random walk's time on "
-    "the wall, with η for the next order and 2.2/√n of sampling noise (exceeded in 1 of 10 000 "
-    "runs).",
-    kind=Kind.ERRATUM,
-)
+@claim("sample-gradient/target", "Section 4.3, theorem on z⁽ᴹ⁾; erratum 3", Kind.ERRATUM)
 def target(quick: bool) -> Measured:
-    """Measure the distance to both laws."""
-    n = 5_000 if quick else 50_000
-    etas = (0.16, 0.04, 0.01)
-    rng = np.random.default_rng(25)
+    """Measure the distance to both laws.
+
+    Says: The law that z⁽ᴹ⁾ approaches is printed as the whole Gaussian; it is the Gaussian truncated to
+    𝓛.
+
+    Experiment: Kolmogorov distance (which total variation is never below) of chains on a half-line to
+    both, after M·η = 10, as η falls.
+
+    Tolerance: To the whole Gaussian never below its mass outside 𝓛, 0.691, which no chain in 𝓛 can get
+    under. To the truncated one at most f(0)·√(η/2), the share of a random walk's time on the wall, with
+    η for the next order and 2.2/√n of sampling noise (exceeded in 1 of 10 000 runs).
+    """
+    n, etas, rng = 5_000 if quick else 50_000, (0.16, 0.04, 0.01), np.random.default_rng(25)
     outside = float(ndtr(-CENTRE))
     density = math.exp(-0.5 * CENTRE**2) / math.sqrt(2.0 * math.pi) / (1.0 - outside)
     near, far = [], []
     for eta in etas:
         z = run_chains(HALF_LINE, chains_for(eta), np.full((n, 1), tail_mean(0.0)), rng)[:, 0]
-        whole = ndtr(np.sort(z) - CENTRE)
+        whole = ndtr(z - CENTRE)
         near.append(kolmogorov((whole - outside) / (1.0 - outside)))
         far.append(kolmogorov(whole))
-    claimed = [density * math.sqrt(eta / 2.0) for eta in etas]
+    walls = [density * math.sqrt(eta / 2.0) for eta in etas]
     held = min(far) >= outside - 1e-9 and all(
-        d <= c + eta + DKW / math.sqrt(n) for d, c, eta in zip(near, claimed, etas, strict=True)
+        d <= c + eta + DKW / math.sqrt(n) for d, c, eta in zip(near, walls, etas, strict=True)
     )
+    lines = {"to the truncated Gaussian": near, "to the whole Gaussian": far}
+    claimed = {"time on the wall": walls, "mass outside the region": [outside] * len(etas)}
     return Measured(
-        f"To the truncated Gaussian {', '.join(f'{d:.3f}' for d in near)} at η = "
-        f"{', '.join(f'{eta:g}' for eta in etas)} (walls alone: "
-        f"{', '.join(f'{c:.3f}' for c in claimed)}); to the whole one "
-        f"{', '.join(f'{d:.3f}' for d in far)}.",
-        bool(held),
-        Curve(
-            etas,
-            {"to the truncated Gaussian": near, "to the whole Gaussian": far},
-            "step size η",
-            "Kolmogorov distance",
-            {"time on the wall": claimed, "mass outside the region": [outside] * len(etas)},
-        ),
+        f"To the truncated Gaussian {listed(near)} at η = {listed(etas, 'g')} (walls alone: "
+        f"{listed(walls)}); to the whole one {listed(far)}.",
+        held,
+        Curve(etas, lines, "step size η", "Kolmogorov distance", claimed),
     )
 
 
 def kolmogorov(levels: Floats) -> float:
-    """Return sup |F_n − F| from F at the sorted draws; ties, as on a wall, count as one jump."""
-    n = len(levels)
-    above = np.searchsorted(levels, levels, side="right") / n
-    below = np.searchsorted(levels, levels, side="left") / n
-    return float(max(np.abs(above - levels).max(), np.abs(levels - below).max()))
+    """Return sup |F_n − F| from F at the draws; ties, as on a wall, count as one jump."""
+    return float(kstest(levels, "uniform", method="asymp").statistic)

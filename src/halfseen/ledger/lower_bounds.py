@@ -18,13 +18,11 @@ from scipy.stats import binom
 
 from halfseen.errors import NotIdentifiedError
 from halfseen.gaussian import Gaussian
-from halfseen.ledger.registry import ALLOWED, Curve, Kind, Measured, claim, slope
+from halfseen.ledger.harness import ALLOWED, Curve, Floats, Kind, Measured, claim, slope
 from halfseen.metrics import total_variation
 from halfseen.missingness import SelfCensoring, between
 from halfseen.simulate import simulate
 from halfseen.solvers import full
-
-Floats = NDArray[np.float64]
 
 ROOT2 = math.sqrt(2.0)
 # Panels of a quarter of √λ, up to this many √λ around the places where a normal factor turns.
@@ -68,8 +66,9 @@ class Pair:
         mean = self.eps / ROOT2 if moved else 0.0
         return Gaussian([mean, mean], [[own, cross], [cross, own]])
 
-    def both(self, z: Floats, w: Floats, moved: bool) -> Floats:
-        """Density at (z, w)."""
+    def density(self, rows: Floats, moved: bool) -> Floats:
+        """Density of P_λ or Q_λ at complete rows."""
+        z, w = (rows[:, 0] + rows[:, 1]) / ROOT2, (rows[:, 0] - rows[:, 1]) / ROOT2
         mean = self.eps if moved else 0.0
         return normal_density(z, mean, math.sqrt(self.lam)) * normal_density(w, 0.0, 1.0)
 
@@ -143,12 +142,6 @@ def differing(a: Floats, b: Floats) -> NDArray[np.bool_]:
     return ~((a == b) | (np.isnan(a) & np.isnan(b))).all(axis=1)
 
 
-def density(pair: Pair, rows: Floats, moved: bool) -> Floats:
-    """Density of P_λ or Q_λ at complete rows."""
-    z, w = (rows[:, 0] + rows[:, 1]) / ROOT2, (rows[:, 0] - rows[:, 1]) / ROOT2
-    return pair.both(z, w, moved)
-
-
 def printed_branches(pair: Pair, rows: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return the first and third branch of the printed coupling: x left and right of the band.
 
@@ -176,7 +169,7 @@ def couple(
     first, second = branches(pair, P)
     Q = P + pair.shift * np.stack([first, second], axis=1)
     carried = first | second
-    carried &= rng.random(n) * density(pair, P, False) <= density(pair, Q, True)
+    carried &= rng.random(n) * pair.density(P, False) <= pair.density(Q, True)
     Q[~carried] = leftover(pair, int((~carried).sum()), rng, branches)
     return P, Q, carried
 
@@ -191,8 +184,8 @@ def leftover(pair: Pair, n: int, rng: np.random.Generator, branches: Branches) -
             source = V.copy()
             source[:, side] -= pair.shift
             there = branches(pair, source)[side]
-            filled += np.where(there, density(pair, source, False), 0.0)
-        kept.append(V[rng.random(len(V)) * density(pair, V, True) > filled])
+            filled += np.where(there, pair.density(source, False), 0.0)
+        kept.append(V[rng.random(len(V)) * pair.density(V, True) > filled])
     return np.concatenate(kept)[:n]
 
 
@@ -211,69 +204,66 @@ def bound(pair: Pair) -> float:
 READINGS = {"ε/√2": 1.0 / ROOT2, "ε": 1.0}
 
 
-@claim(
-    "lower-bounds/total-variation",
-    where="Appendix, lower bound on the sample complexity",
-    says="Complete rows tell P_λ from Q_λ: their total variation is erf(ε/(2√2 √λ)), a constant at "
-    "ε = √λ.",
-    experiment="The formula against the package's total variation of two Gaussians, and against "
-    "quadrature of half of |p − q|, for ε from √λ/10 to 4√λ and λ from 1e-6 to 1.",
-    tolerance="Exact: 1e-10, what rounding leaves where λ = 1e-6 (a condition number of a "
-    "million).",
-)
+@claim("lower-bounds/total-variation", "Appendix, lower bound on the sample complexity")
 def uncensored(quick: bool) -> Measured:
-    """Compare three ways to the same total variation."""
-    ratios, worst = (0.1, 0.5, 1.0, 2.0, 4.0), 0.0
+    """Compare three ways to the same total variation.
+
+    Says: Complete rows tell P_λ from Q_λ: their total variation is erf(ε/(2√2 √λ)), a constant at ε =
+    √λ.
+
+    Experiment: The formula against the package's total variation of two Gaussians, and against
+    quadrature of half of |p − q|, for ε from √λ/10 to 4√λ and λ from 1e-6 to 1.
+
+    Tolerance: Exact: 1e-10, what rounding leaves where λ = 1e-6 (a condition number of a million).
+    """
+    ratios, found = (0.1, 0.5, 1.0, 2.0, 4.0), {}
     formula = [float(erf(r / (2.0 * ROOT2))) for r in ratios]
-    found: list[float] = []
+    # In units of √λ; the densities cross half-way.
+    areas = [
+        quad(
+            lambda t, r=r: float(normal_density(t, 0.0, 1.0) - normal_density(t, r, 1.0)),
+            -np.inf,
+            0.5 * r,
+            epsabs=1e-13,
+        )[0]
+        for r in ratios
+    ]
     for lam in (1e-6, 1e-3, 1.0):
-        for r, value in zip(ratios, formula, strict=True):
-            pair = Pair(r * math.sqrt(lam), lam)
-            ours = total_variation(pair.gaussian(False), pair.gaussian(True)).value
-            # In units of √λ; the densities cross half-way.
-            area = quad(
-                lambda t, r=r: float(normal_density(t, 0.0, 1.0) - normal_density(t, r, 1.0)),
-                -np.inf,
-                0.5 * r,
-                epsabs=1e-13,
-            )[0]
-            worst = max(worst, abs(ours - value), abs(area - value))
-            found.append(ours)
+        pairs = [Pair(r * math.sqrt(lam), lam) for r in ratios]
+        found[lam] = [total_variation(p.gaussian(False), p.gaussian(True)).value for p in pairs]
+    worst = float(np.abs(np.array([areas, *found.values()]) - formula).max())
+    lines, claimed = {"λ = 1e-6": found[1e-6]}, {"erf(ε/(2√2√λ))": formula}
     return Measured(
         f"at most {worst:.0e} apart; {formula[2]:.3f} at ε = √λ.",
         worst <= 1e-10,
-        Curve(
-            ratios,
-            {"λ = 1e-6": found[: len(ratios)]},
-            "ε/√λ",
-            "total variation",
-            {"erf(ε/(2√2√λ))": formula},
-        ),
+        Curve(ratios, lines, "ε/√λ", "total variation", claimed),
     )
 
 
 @claim(
     "lower-bounds/coupling",
-    where="Appendix, lower bound on the sample complexity; lemma in section 3",
-    says="Censored rows hardly do: at ε = Θ(√λ), where the lemma has Ω, a coupling lets all but "
-    "O(ε) of them agree. The coupling, which moves x or y by ε, needs means ε/√2 apart, as the "
-    "proof says and the lemma at λ = 0 has it; Q_λ is printed with ε, for which it must move them "
-    "by √2 ε. Either way a row right of the band may show both coordinates, so that branch must "
-    "also ask that y is hidden, before and after: 0.32 √λ is added to the 1.13 ε that is printed "
-    "(to 1.60 ε with means ε apart).",
-    experiment="Both readings: the total variation of the censored distributions, which is the "
-    "least share of rows that differ in any coupling, by quadrature over the four patterns; the "
-    "coupling as printed and as mended, simulated with exact margins, and the rows counted that "
-    "differ.",
-    tolerance="At ε = √λ from 0.001 to 0.032 the least share goes as ε to a power of 1 within "
-    "0.032 (the next term is smaller by a factor ε). Counts within 4 binomial errors: mended "
-    "between the least share and the bound, with no row that differs in a branch; printed 0.32 √λ "
-    "outside of the band, to order ε. At √λ = ε/10 the least share is below the printed 1.13 ε "
-    "with ε/√2 and above it with ε; at ε = 0.3 it does not fall with λ.",
-    kind=Kind.ERRATUM,
+    "Appendix, lower bound on the sample complexity; lemma in section 3",
+    Kind.ERRATUM,
 )
 def coupling(quick: bool) -> Measured:
-    """Measure the least and the constructed share of rows that differ, in both readings."""
+    """Measure the least and the constructed share of rows that differ, in both readings.
+
+    Says: Censored rows hardly do: at ε = Θ(√λ), where the lemma has Ω, a coupling lets all but O(ε) of
+    them agree. The coupling, which moves x or y by ε, needs means ε/√2 apart, as the proof says and the
+    lemma at λ = 0 has it; Q_λ is printed with ε, for which it must move them by √2 ε. Either way a row
+    right of the band may show both coordinates, so that branch must also ask that y is hidden, before
+    and after: 0.32 √λ is added to the 1.13 ε that is printed (to 1.60 ε with means ε apart).
+
+    Experiment: Both readings: the total variation of the censored distributions, which is the least
+    share of rows that differ in any coupling, by quadrature over the four patterns; the coupling as
+    printed and as mended, simulated with exact margins, and the rows counted that differ.
+
+    Tolerance: At ε = √λ from 0.001 to 0.032 the least share goes as ε to a power of 1 within 0.032 (the
+    next term is smaller by a factor ε). Counts within 4 binomial errors: mended between the least share
+    and the bound, with no row that differs in a branch; printed 0.32 √λ outside of the band, to order ε.
+    At √λ = ε/10 the least share is below the printed 1.13 ε with ε/√2 and above it with ε; at ε = 0.3 it
+    does not fall with λ.
+    """
     sizes = [10.0**k for k in (-3.0, -2.5, -2.0, -1.5)]
     n, rng = 400_000 if quick else 4_000_000, np.random.default_rng(31)
     found = {name: Coupled.measure(apart, sizes, n, rng) for name, apart in READINGS.items()}
@@ -291,22 +281,18 @@ def coupling(quick: bool) -> Measured:
         f"ε (printed {band:.2f} ε)"
         for (name, c), least in zip(found.items(), narrow, strict=True)
     )
+    lines = {
+        "mended coupling": ours.mended,
+        "least of all couplings": ours.least,
+        "printed, outside of its band": ours.printed,
+    }
+    across, up = "ε = √λ, means ε/√2 apart", "share of censored rows that differ"
     return Measured(
         f"{told}. With means 0.3 apart it is {fixed[0]:.2f} to {fixed[2]:.2f} as λ falls from "
         f"1e-2 to 1e-8. Complete rows: {float(erf(0.5 / ROOT2)):.3f} at "
         "every ε = √λ.",
         bool(holds),
-        Curve(
-            sizes,
-            {
-                "mended coupling": ours.mended,
-                "least of all couplings": ours.least,
-                "printed, outside of its band": ours.printed,
-            },
-            "ε = √λ, means ε/√2 apart",
-            "share of censored rows that differ",
-            {"1.13 ε + 0.32 √λ": ours.bounds},
-        ),
+        Curve(sizes, lines, across, up, {"1.13 ε + 0.32 √λ": ours.bounds}),
     )
 
 
@@ -390,25 +376,24 @@ def right_by_full(pair: Pair, m: int, tables: int, seed: int) -> tuple[int, int]
     return right, refused
 
 
-@claim(
-    "lower-bounds/separation",
-    where="Section 3, lemma on the lower bound",
-    says="With o(1/√λ) censored rows nothing tells P_λ from Q_λ at ε = √λ, although complete rows "
-    "do: a decision from m rows is right with probability at most ½ + m t/2, t the total variation "
-    "of a censored row (as that of m rows is at most m t). With many times 1/√λ rows they "
-    "separate.",
-    experiment="λ = 1e-4 and 1 to 1 000 rows: shares of right decisions by the likelihood ratio, "
-    "which no rule beats (Neyman and Pearson), from censored and from complete rows; with 10 rows "
-    "also by the mean that full finds with Σ known, and with 200 at λ = 1e-2 (not in quick). Half "
-    "of the tables are from each.",
-    tolerance="4 binomial standard errors: censored decisions at most ½ + m t/2; complete ones "
-    "Φ(√m/2), as their theory has it. 2/3, the lemma's level, is above ½ + m t/2 with 10 rows, and "
-    "passed with 10 complete ones and with 1 000 censored ones. Counts of full by exact binomial "
-    "tails, 3e-5 as for 4 errors: with 10 rows not above what ½ + m t/2 gives, with 20/√λ above "
-    "what 2/3 gives.",
-)
+@claim("lower-bounds/separation", "Section 3, lemma on the lower bound")
 def separation(quick: bool) -> Measured:
-    """Try to tell P from Q, below the bound and above it."""
+    """Try to tell P from Q, below the bound and above it.
+
+    Says: With o(1/√λ) censored rows nothing tells P_λ from Q_λ at ε = √λ, although complete rows do: a
+    decision from m rows is right with probability at most ½ + m t/2, t the total variation of a censored
+    row (as that of m rows is at most m t). With many times 1/√λ rows they separate.
+
+    Experiment: λ = 1e-4 and 1 to 1 000 rows: shares of right decisions by the likelihood ratio, which no
+    rule beats (Neyman and Pearson), from censored and from complete rows; with 10 rows also by the mean
+    that full finds with Σ known, and with 200 at λ = 1e-2 (not in quick). Half of the tables are from
+    each.
+
+    Tolerance: 4 binomial standard errors: censored decisions at most ½ + m t/2; complete ones Φ(√m/2),
+    as their theory has it. 2/3, the lemma's level, is above ½ + m t/2 with 10 rows, and passed with 10
+    complete ones and with 1 000 censored ones. Counts of full by exact binomial tails, 3e-5 as for 4
+    errors: with 10 rows not above what ½ + m t/2 gives, with 20/√λ above what 2/3 gives.
+    """
     pair, rng = Pair(0.01, 1e-4), np.random.default_rng(32)
     t = censored(pair).total_variation
     counts, seen, complete, limits, holds = [1, 3, 10, 30, 100, 300, 1_000], [], [], [], True
@@ -427,18 +412,12 @@ def separation(quick: bool) -> Measured:
     above, _ = right_by_full(Pair(0.1, 1e-2), 200, many, 34)
     holds &= binom.sf(below - 1, few, limits[2]) > CHANCE
     holds &= quick or binom.sf(above - 1, many, 2 / 3) <= CHANCE
+    lines = {"censored rows": seen, "complete rows": complete}
     after = "" if quick else f" full with 20/√λ rows at λ = 1e-2: {above} of {many}."
     return Measured(
         f"10 rows: right in {seen[2]:.3f} (at most {limits[2]:.3f}), complete {complete[2]:.3f}, "
         f"full in {below} of {few} tables ({refused} refused: a column seen less than twice). "
         f"1 000 rows: {seen[-1]:.3f}.{after}",
         bool(holds),
-        Curve(
-            counts,
-            {"censored rows": seen, "complete rows": complete},
-            "rows",
-            "share of right decisions",
-            {"½ + m t/2": limits},
-            linear="y",
-        ),
+        Curve(counts, lines, "rows", "share of right decisions", {"½ + m t/2": limits}, linear="y"),
     )

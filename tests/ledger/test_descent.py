@@ -1,13 +1,20 @@
 """The recursion on a quadratic: its covariance by formula, by hand and by running it."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import halfseen as hs
-from halfseen.ledger import descent_level as ledger
-from halfseen.ledger.linear_thresholds import autoregressive, decided_by_anchor, decided_information
+from halfseen.ledger import descent as ledger
+from halfseen.ledger.likelihood import hessian
+from halfseen.ledger.linear_thresholds import (
+    autoregressive,
+    decided_by_anchor,
+    decided_information,
+    one_threshold,
+)
 from halfseen.solvers.missing_descent import derive_defaults
 
 
@@ -76,3 +83,39 @@ def test_surplus_is_in_parts_of_what_is_allowed():
     # Nine tables: 4 · 0.3/3 = 0.4 may be off by chance.
     assert level.surplus([2.8] * 9) == pytest.approx(1.0)
     assert level.surplus([1.6] * 9) == pytest.approx(-0.5)
+
+
+def test_with_tiny_steps_the_fixed_point_is_the_truth():
+    problem = one_threshold()
+    np.testing.assert_allclose(ledger.fixed_point(problem, 0.0), problem.truth.mean, atol=1e-9)
+
+
+def test_to_first_order_the_bias_of_the_gradient_goes_through_the_inverse_curvature():
+    problem, eta = one_threshold(), 1e-6
+    truth = problem.truth
+    (part,) = ledger.slices(problem)
+    m, s = part.conditional(truth)
+    t = (part.low - m) / s
+    shift = ledger.half_line_limit(t, eta) - ledger.half_line_limit(t, 0.0)
+    gradient = -truth.precision[:, 1] * float(part.weight @ (s * shift))
+    ref = -np.linalg.solve(hessian(problem, truth.mean), gradient)
+    comp = ledger.fixed_point(problem, eta) - truth.mean
+    np.testing.assert_allclose(comp, ref, rtol=0.01, atol=1e-9)
+
+
+def test_exponents_are_half_those_of_the_rows(monkeypatch):
+    monkeypatch.setattr(
+        ledger,
+        "parameters_for_missing_descent",
+        lambda v: SimpleNamespace(descent_steps=7.0 * v**3),
+    )
+    assert ledger.allowed_exponent((1.0, 3.0, 9.0), lambda v: (v,)) == pytest.approx(1.5)
+
+
+def test_pooled_estimates_are_those_of_fits():
+    problem = autoregressive(3, 1)
+    fits = [ledger.learn(problem, 200, seed) for seed in range(2)]
+    errors, mean = ledger.pooled(problem, 200, 2)
+    np.testing.assert_allclose(mean, (fits[0].mean + fits[1].mean) / 2)
+    ref = [hs.metrics.mahalanobis_error(f.mean, problem.truth) for f in fits]
+    np.testing.assert_allclose(errors, ref)

@@ -5,22 +5,21 @@ import pytest
 from scipy import integrate, stats
 from scipy.special import ndtri
 
-from halfseen.ledger import convexity
-from halfseen.ledger.registry import CLAIMS, check_claim
+from halfseen.ledger import likelihood
 from halfseen.samplers import gibbs
-from tests.ledger.broken import shrink_gibbs
+from tests.ledger.broken import run_row, shrink_gibbs
 
-DESIGNS = convexity.designs()
+DESIGNS = likelihood.designs()
 CHOSEN = ("the larger of two, ρ = 0.9", "an anchor, κ = 100", "an anchor, ρ = −0.9, κ = 535")
 
 
 def _run(name):
-    return check_claim(CLAIMS[f"likelihood/{name}"], quick=True)
+    return run_row(f"likelihood/{name}")
 
 
 @pytest.mark.parametrize("limits", [(-np.inf, 0.7), (-1.3, np.inf), (-np.inf, -6.0), (5.0, np.inf)])
 def test_half_line_moments(limits):
-    comp = convexity.half_line(*(np.array([x]) for x in limits))
+    comp = likelihood.half_line(*(np.array([x]) for x in limits))
     law = stats.truncnorm(*limits)
     ref = np.log(stats.norm.cdf(limits[1]) - stats.norm.cdf(limits[0])), law.mean(), law.var()
     # SciPy's moments lose digits in the tails.
@@ -55,7 +54,7 @@ def test_excess_matches_a_grid_of_rows(name):
     mean = design.truth.mean + design.truth.cholesky @ np.array([0.8, -1.1])
     ref = _naive_likelihood(design, mean) - _naive_likelihood(design, design.truth.mean)
     # A cell of the grid that a threshold cuts goes to one side whole: the grid is 0.025 wide.
-    assert convexity.excess(design, mean) == pytest.approx(ref, abs=2e-3)
+    assert likelihood.excess(design, mean) == pytest.approx(ref, abs=2e-3)
 
 
 @pytest.mark.parametrize("name", CHOSEN)
@@ -63,9 +62,9 @@ def test_hessian_is_the_derivative_of_the_slope(name):
     design = DESIGNS[name]
     mean = design.truth.mean + design.truth.cholesky @ np.array([-0.5, 0.7])
     scale = design.truth.standard_deviations
-    comp = convexity.hessian(design, mean)
+    comp = likelihood.hessian(design, mean)
     for i, e in enumerate(np.diag(1e-3 * scale)):
-        ref = convexity.slope_of(design, mean + e) - convexity.slope_of(design, mean - e)
+        ref = likelihood.slope_of(design, mean + e) - likelihood.slope_of(design, mean - e)
         np.testing.assert_allclose(
             comp[i] * scale * scale[i], ref * scale / 2e-3, atol=2e-4 * np.abs(comp).max()
         )
@@ -77,7 +76,7 @@ def test_joint_shares_match_rows(name, rng):
     seen = design.rule.seen(
         design.truth.mean + rng.normal(size=(40_000, 2)) @ design.truth.cholesky.T
     )
-    shares = convexity.joint_shares(design)
+    shares = likelihood.joint_shares(design)
     # 0.01 is four standard errors of a share of 40 000 rows.
     assert shares[1] == pytest.approx(seen.mean(axis=0).min(), abs=0.01)
     assert shares[2] == pytest.approx(seen.all(axis=1).mean(), abs=0.01)
@@ -85,7 +84,7 @@ def test_joint_shares_match_rows(name, rng):
 
 @pytest.mark.parametrize(("low", "high"), [(2.0, 4.0), (-0.5, 0.5), (1.0, math.inf)])
 def test_interval_curvature_is_a_second_derivative(low, high):
-    def likelihood(mu):
+    def loss(mu):
         part = integrate.quad(lambda y: stats.norm.pdf(y) * 0.5 * (y - mu) ** 2, low, high)[0]
         hidden = stats.norm.cdf(low, mu) + stats.norm.sf(high, mu)
         at_truth = stats.norm.cdf(low) + stats.norm.sf(high)
@@ -93,8 +92,8 @@ def test_interval_curvature_is_a_second_derivative(low, high):
 
     for mu in (-1.0, 0.3, 2.5, 3.0):
         h = 1e-2
-        ref = (likelihood(mu + h) - 2 * likelihood(mu) + likelihood(mu - h)) / h**2
-        comp = convexity.interval_curvature(low, high, np.array([mu]))[0]
+        ref = (loss(mu + h) - 2 * loss(mu) + loss(mu - h)) / h**2
+        comp = likelihood.interval_curvature(low, high, np.array([mu]))[0]
         assert comp == pytest.approx(ref, abs=2e-3)
 
 
@@ -107,13 +106,13 @@ def test_gradients_that_ignore_the_region_fail(monkeypatch):
 
 
 def test_hidden_values_that_vary_too_much_fail(monkeypatch):
-    true = convexity.half_line
+    true = likelihood.half_line
 
     def wider(low, high):
         log_mass, mean, variance = true(low, high)
         return log_mass, mean, 1.1 * variance
 
-    monkeypatch.setattr(convexity, "half_line", wider)
+    monkeypatch.setattr(likelihood, "half_line", wider)
     assert not _run("strong-convexity").holds
 
 
@@ -123,8 +122,8 @@ def test_draws_that_vary_too_little_fail(monkeypatch):
 
 
 def test_a_half_line_in_place_of_the_interval_fails(monkeypatch):
-    true = convexity.interval_curvature
+    true = likelihood.interval_curvature
     monkeypatch.setattr(
-        convexity, "interval_curvature", lambda low, high, mu: true(low, math.inf, mu)
+        likelihood, "interval_curvature", lambda low, high, mu: true(low, math.inf, mu)
     )
     assert not _run("counterexample").holds

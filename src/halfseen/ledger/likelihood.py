@@ -12,22 +12,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from halfseen.gaussian import Gaussian
-from halfseen.ledger.designs import Problem, limits_along
-from halfseen.ledger.registry import ALLOWED, Curve, Measured, claim
+from halfseen.ledger.designs import Problem, joint_share, limits_along
+from halfseen.ledger.harness import ALLOWED, Curve, Floats, Measured, average, claim
 from halfseen.missingness.linear_threshold import LinearThreshold
 from halfseen.samplers import Gibbs
 from halfseen.simulate import simulate
 from halfseen.solvers.conditionals import Conditionals
 from halfseen.solvers.sample_gradient import gradient_of_row
-
-Floats = NDArray[np.float64]
 
 # The trapezoidal rule over ±10 deviations: for smooth integrands it is exact to rounding long before
 # 801 nodes, and what lies beyond has mass 1e-23.
@@ -36,6 +32,7 @@ WEIGHTS = np.exp(-0.5 * NODES**2) / math.sqrt(2.0 * math.pi) * (NODES[1] - NODES
 # How far μ is moved, in Mahalanobis distance, and in how many directions.
 DISTANCES = (0.0, 0.5, 1.0, 2.0, 4.0)
 DIRECTIONS = 12
+ACROSS = "distance of μ from μ*, in Mahalanobis norm"
 # Standard errors that the largest of about thirty may be off by.
 MANY = 4.5
 
@@ -173,44 +170,40 @@ def sampled_gradient(design: Problem, mean: Floats, n: int, seed: int) -> tuple[
     g = np.array(
         [gradient_of_row(rows, r, mean, known, starts[r], sampler, rng)[0] for r in range(n)]
     )
-    return g.mean(axis=0), g.std(axis=0) / math.sqrt(n)
+    return average(g)
 
 
-@claim(
-    "likelihood/global-minimum",
-    where="Section 4.1, lemma on ℓ(μ) >= ℓ(μ*)",
-    says="The population negative log-likelihood ℓ is least at μ*, where its gradient is zero.",
-    experiment="ℓ by quadrature under two rules and four covariances, at 12 directions and 4 "
-    "distances; gradients of Algorithm 5, averaged over rows, against slopes of ℓ at μ* and away "
-    "from it.",
-    tolerance="ℓ(μ) > ℓ(μ*) everywhere; slope at μ* below 1e-6 (differences with steps of 1e-4 are "
-    "off by about step²/6 · λ_min^-1.5 = 6e-7); each of 32 components within 4.5 standard errors "
-    "of its slope (one strays further, by chance, in 1 of 4 600 runs).",
-)
+@claim("likelihood/global-minimum", "Section 4.1, lemma on ℓ(μ) >= ℓ(μ*)")
 def global_minimum(quick: bool) -> Measured:
-    """Compare ℓ around the truth with ℓ at it, and slopes with sampled gradients."""
-    n = 1_000 if quick else 10_000
-    least, steepest, off = [], 0.0, 0.0
-    table = designs()
-    for distance in DISTANCES[1:]:
-        least.append(min(excess(d, m) for d in table.values() for m in around(d.truth, distance)))
+    """Compare ℓ around the truth with ℓ at it, and slopes with sampled gradients.
+
+    Says: The population negative log-likelihood ℓ is least at μ*, where its gradient is zero.
+
+    Experiment: ℓ by quadrature under two rules and four covariances, at 12 directions and 4 distances;
+    gradients of Algorithm 5, averaged over rows, against slopes of ℓ at μ* and away from it.
+
+    Tolerance: ℓ(μ) > ℓ(μ*) everywhere; slope at μ* below 1e-6 (differences with steps of 1e-4 are off by
+    about step²/6 · λ_min^-1.5 = 6e-7); each of 32 components within 4.5 standard errors of its slope
+    (one strays further, by chance, in 1 of 4 600 runs).
+    """
+    n, table, steepest, off = 1_000 if quick else 10_000, designs(), 0.0, 0.0
+    least = [
+        min(excess(d, m) for d in table.values() for m in around(d.truth, distance))
+        for distance in DISTANCES[1:]
+    ]
     for seed, design in enumerate(table.values()):
         steepest = max(steepest, float(np.abs(slope_of(design, design.truth.mean)).max()))
         away = design.truth.mean + design.truth.cholesky @ np.array([0.6, -0.8])
         for mean in (design.truth.mean, away):
             found, error = sampled_gradient(design, mean, n, seed)
             off = max(off, float(np.abs((found - slope_of(design, mean)) / error).max()))
+    lines = {"least of all designs": least}
+    claimed = {"complete data, ½ distance²": [0.5 * r * r for r in DISTANCES[1:]]}
     return Measured(
         f"ℓ(μ) − ℓ(μ*) is at least {least[0]:.3f} at a distance of ½ and {least[-1]:.2g} at 4; slope at "
         f"μ* {steepest:.0e}; sampled gradients at most {off:.1f} standard errors from slopes of ℓ.",
         bool(min(least) > 0.0 and steepest < 1e-6 and off <= MANY),
-        Curve(
-            DISTANCES[1:],
-            {"least of all designs": least},
-            "distance of μ from μ*, in Mahalanobis norm",
-            "ℓ(μ) − ℓ(μ*)",
-            {"complete data, ½ distance²": [0.5 * r * r for r in DISTANCES[1:]]},
-        ),
+        Curve(DISTANCES[1:], lines, ACROSS, "ℓ(μ) − ℓ(μ*)", claimed),
     )
 
 
@@ -273,10 +266,7 @@ def sampled_ratio(n: int, draws: int, seed: int) -> tuple[float, float]:
     error = np.einsum("i,rij,j->r", along, covariances, along).std() / math.sqrt(n)
     seen = ~np.isnan(X)
     top = float(np.linalg.eigvalsh(truth.covariance)[-1])
-    bounds = [
-        min(seen[:, list(s)].all(axis=1).mean() for s in combinations(range(4), c)) * c / 4 / top
-        for c in range(1, 5)
-    ]
+    bounds = [joint_share(seen, c) * c / 4 / top for c in range(1, 5)]
     return float(values[0] / max(bounds)), float(error / max(bounds))
 
 
@@ -298,54 +288,49 @@ def drawn_against_quadrature(n: int, draws: int) -> float:
     return off
 
 
-@claim(
-    "likelihood/strong-convexity",
-    where="Section 4.1, lemma on strong convexity",
-    says="ℓ is αβ/λ_max-strongly convex, for every block size βd and at every μ.",
-    experiment="Smallest eigenvalue of ∇²ℓ by quadrature, at μ* and up to 4 deviations away, for "
-    "two rules and four covariances; by Gibbs draws for random rules on four columns; in closed "
-    "form for one column. Variances of hidden values by the same draws against quadrature.",
-    tolerance="The ratio to the largest αβ/λ_max is at least 1 at every μ, to 1e-9 for quadrature "
-    "and to 4 standard errors for draws; for one column it comes down to 1 within 1 %, so no "
-    "larger constant holds. Each of 24 variances by draws within 4.5 standard errors of quadrature "
-    "(one strays further, by chance, in 1 of 6 000 runs).",
-)
+@claim("likelihood/strong-convexity", "Section 4.1, lemma on strong convexity")
 def strong_convexity(quick: bool) -> Measured:
-    """Compare curvatures with the lemma."""
+    """Compare curvatures with the lemma.
+
+    Says: ℓ is αβ/λ_max-strongly convex, for every block size βd and at every μ.
+
+    Experiment: Smallest eigenvalue of ∇²ℓ by quadrature, at μ* and up to 4 deviations away, for two
+    rules and four covariances; by Gibbs draws for random rules on four columns; in closed form for one
+    column. Variances of hidden values by the same draws against quadrature.
+
+    Tolerance: The ratio to the largest αβ/λ_max is at least 1 at every μ, to 1e-9 for quadrature and to
+    4 standard errors for draws; for one column it comes down to 1 within 1 %, so no larger constant
+    holds. Each of 24 variances by draws within 4.5 standard errors of quadrature (one strays further, by
+    chance, in 1 of 6 000 runs).
+    """
     table = designs()
-    least: dict[str, list[float]] = {"the larger of two": [], "an anchor": []}
-    for distance in DISTANCES:
-        for name, line in least.items():
-            chosen = [d for key, d in table.items() if key.startswith(name)]
-            line.append(
-                min(ratio_to_bound(d, m) for d in chosen for m in around(d.truth, distance))
+    least = {
+        rule: [
+            min(
+                ratio_to_bound(design, mean)
+                for name, design in table.items()
+                if name.startswith(rule)
+                for mean in around(design.truth, distance)
             )
+            for distance in DISTANCES
+        ]
+        for rule in ("the larger of two", "an anchor")
+    }
     least["one column, 30 % seen"] = [one_column_ratio(0.3, r) for r in DISTANCES]
     smallest = min(map(min, least.values()))
     tight = least["one column, 30 % seen"][-1]
-    cases = range(4 if quick else 10)
-    drawn = [sampled_ratio(500 if quick else 1_000, 8, seed) for seed in cases]
+    drawn = [sampled_ratio(500 if quick else 1_000, 8, k) for k in range(4 if quick else 10)]
     worst = min(drawn)
     off = drawn_against_quadrature(400 if quick else 2_000, 8)
+    above = smallest >= 1.0 - 1e-9 and all(r + ALLOWED * e >= 1.0 for r, e in drawn)
+    claimed, up = {"the lemma": [1.0] * len(DISTANCES)}, "least eigenvalue / (αβ/λ_max)"
     return Measured(
         f"∇²ℓ is at least {smallest:.3f} times αβ/λ_max in two columns and one (largest at μ*: "
         f"{max(line[0] for line in least.values()):.1f}); {worst[0]:.1f} ± {worst[1]:.2f} times "
         f"in four; one column with μ 4 deviations off {tight:.4f} times, so the lemma cannot be "
         f"improved there; variances by draws at most {off:.1f} standard errors from quadrature.",
-        bool(
-            smallest >= 1.0 - 1e-9
-            and all(r + ALLOWED * e >= 1.0 for r, e in drawn)
-            and tight <= 1.01
-            and off <= MANY
-        ),
-        Curve(
-            DISTANCES,
-            {name: tuple(line) for name, line in least.items()},
-            "distance of μ from μ*, in Mahalanobis norm",
-            "least eigenvalue / (αβ/λ_max)",
-            {"the lemma": [1.0] * len(DISTANCES)},
-            linear="xy",
-        ),
+        bool(above and tight <= 1.01 and off <= MANY),
+        Curve(DISTANCES, least, ACROSS, up, claimed, linear="xy"),
     )
 
 
@@ -366,38 +351,32 @@ def interval_curvature(low: float, high: float, mu: Floats) -> Floats:
     return np.asarray(1.0 - hidden_at_truth * (second - first**2))
 
 
-@claim(
-    "likelihood/counterexample",
-    where="Section 4.1, remark after the lemmas",
-    says="Convexity can fail when the rule is no linear threshold: one column, μ* = 0, shown on "
-    "[2, 4].",
-    experiment="ℓ'' in closed form on a grid of μ from −4 to 8; the same for shown half-lines [t, "
-    "∞).",
-    tolerance="ℓ'' is below zero somewhere for [2, 4], and at least α everywhere for half-lines, "
-    "as the lemma says (1e-9 for rounding).",
-)
+@claim("likelihood/counterexample", "Section 4.1, remark after the lemmas")
 def counterexample(quick: bool) -> Measured:
-    """Look for negative curvature, with an interval and with half-lines."""
+    """Look for negative curvature, with an interval and with half-lines.
+
+    Says: Convexity can fail when the rule is no linear threshold: one column, μ* = 0, shown on [2, 4].
+
+    Experiment: ℓ'' in closed form on a grid of μ from −4 to 8; the same for shown half-lines [t, ∞).
+
+    Tolerance: ℓ'' is below zero somewhere for [2, 4], and at least α everywhere for half-lines, as the
+    lemma says (1e-9 for rounding).
+    """
     mu = np.linspace(-4.0, 8.0, 121)
     interval = interval_curvature(2.0, 4.0, mu)
     limits = (-1.0, 0.0, 1.0, 2.0)
     margins = [interval_curvature(t, math.inf, mu).min() - ndtr(-t) for t in limits]
     negative = mu[interval < 0.0]
+    at = mu[::3]
+    lines = {
+        "shown on [2, 4]": interval[::3].tolist(),
+        "shown on [2, ∞)": interval_curvature(2.0, math.inf, at).tolist(),
+    }
     where = f"for μ from {negative[0]:.1f} to {negative[-1]:.1f}" if negative.size else "nowhere"
     return Measured(
         f"Shown on [2, 4], ℓ'' is below zero {where}, {interval.min():.2f} at μ = "
         f"{mu[interval.argmin()]:.1f}; for half-lines its least value is α "
         f"{min(margins):+.0e}.",
         bool(negative.size > 0 and min(margins) >= -1e-9),
-        Curve(
-            mu[::3].tolist(),
-            {
-                "shown on [2, 4]": interval[::3].tolist(),
-                "shown on [2, ∞)": interval_curvature(2.0, math.inf, mu[::3]).tolist(),
-            },
-            "μ",
-            "ℓ''(μ)",
-            {"convex above": [0.0] * mu[::3].size},
-            linear="xy",
-        ),
+        Curve(at.tolist(), lines, "μ", "ℓ''(μ)", {"convex above": [0.0] * at.size}, linear="xy"),
     )

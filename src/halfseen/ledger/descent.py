@@ -16,30 +16,35 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from halfseen.gaussian import Gaussian
-from halfseen.ledger.convexity import hidden_covariances
-from halfseen.ledger.designs import Problem
-from halfseen.ledger.registry import (
+from halfseen.ledger.designs import Problem, joint_share
+from halfseen.ledger.harness import (
     ALLOWED,
+    Curve,
+    Estimated,
+    Floats,
+    Lines,
     exponent,
     heights,
-    relative_error,
+    listed,
+    ratio,
     root_mean_square,
     slope,
 )
+from halfseen.ledger.langevin import half_line_limit
+from halfseen.ledger.likelihood import hidden_covariances, slices
 from halfseen.metrics import mahalanobis_error
+from halfseen.planning import parameters_for_missing_descent
 from halfseen.samplers import Gibbs, Sampler
 from halfseen.simulate import simulate
 from halfseen.solvers.domain import mean_reach
 from halfseen.solvers.missing_descent import missing_descent
 from halfseen.solvers.result import Estimate
-
-Floats = NDArray[np.float64]
 
 # Recursions that are run side by side: their root mean square is known to 1/√(2 · 400) or better.
 TABLES = 400
@@ -50,38 +55,20 @@ SETTING_ROWS = 20_000
 
 
 def learn(
-    problem: Problem,
-    n: int,
-    seed: int,
-    sampler: Sampler | None = None,
-    radius: float | None = None,
-    beta: float | None = None,
+    problem: Problem, n: int, seed: int, sampler: Sampler | None = None, **options: Any
 ) -> Estimate:
-    """Simulate rows and run Algorithm 3 on them, with its own λ; Gibbs draws unless told."""
+    """Simulate rows and run Algorithm 3 on them, with its own λ; by Gibbs draws without a sampler."""
     truth, rule = problem
-    return missing_descent(
-        simulate(truth, rule, n, seed),
-        rule,
-        truth.covariance,
-        sampler=Gibbs() if sampler is None else sampler,
-        projection_radius=radius,
-        beta=beta,
-        random_state=seed,
-    )
+    X, sampler = simulate(truth, rule, n, seed), Gibbs() if sampler is None else sampler
+    return missing_descent(X, rule, truth.covariance, sampler=sampler, random_state=seed, **options)
 
 
-def errors_of(
-    problem: Problem,
-    n: int,
-    tables: int,
-    sampler: Sampler | None = None,
-    beta: float | None = None,
-) -> list[float]:
-    """Mahalanobis errors of the mean over several tables."""
-    return [
-        mahalanobis_error(learn(problem, n, seed, sampler, beta=beta).mean, problem[0])
-        for seed in range(tables)
-    ]
+def pooled(
+    problem: Problem, n: int, tables: int, sampler: Sampler | None = None, **options: Any
+) -> tuple[list[float], Floats]:
+    """Mahalanobis errors of several tables, and the mean of their estimates."""
+    means = [learn(problem, n, seed, sampler, **options).mean for seed in range(tables)]
+    return [mahalanobis_error(m, problem.truth) for m in means], np.mean(means, axis=0)
 
 
 @dataclass(frozen=True)
@@ -100,14 +87,14 @@ def setting_for(problem: Problem, beta: float | None = None) -> Setting:
     size = 1 if beta is None else round(beta * d)
     X = np.asarray(simulate(truth, rule, SETTING_ROWS, 99))
     seen = ~np.isnan(X)
-    alpha = min(seen[:, list(s)].all(axis=1).mean() for s in combinations(range(d), size))
+    alpha = joint_share(seen, size)
     start = np.concatenate(
         [X[seen[:, k : k + size].all(axis=1), k : k + size].mean(axis=0) for k in range(0, d, size)]
     )
-    values = np.linalg.eigvalsh(truth.covariance)
-    share, top, bottom = size / d, float(values[-1]), float(values[0])
+    bottom, *_, top = map(float, np.linalg.eigvalsh(truth.covariance))
+    share = size / d
     radius = float(mean_reach(0.5 * alpha)) * math.sqrt(top / bottom / share)
-    return Setting(start, float(alpha) * share / top, radius)
+    return Setting(start, alpha * share / top, radius)
 
 
 def limit_covariance(truth: Gaussian, H: Floats, strong_convexity: float) -> Floats:
@@ -116,6 +103,31 @@ def limit_covariance(truth: Gaussian, H: Floats, strong_convexity: float) -> Flo
     sums = np.add.outer(h, h) / strong_convexity
     inner = Q.T @ truth.precision @ Q / np.outer(h, h) * sums / (sums - 1.0)
     return np.asarray(Q @ inner @ Q.T)
+
+
+def standard_errors(problem: Problem, H: Floats, rows: int) -> Floats:
+    """Return standard errors of a mean estimate pooled over so many rows, by the formula."""
+    C = limit_covariance(problem.truth, H, setting_for(problem).strong_convexity)
+    return np.asarray(np.sqrt(np.diag(C) / rows))
+
+
+def fixed_point(problem: Problem, step_size: float) -> Floats:
+    """Return where the mean gradient with Langevin draws is zero, for two columns and one anchor.
+
+    The chain's limit on a half-line is known to first order in √η, so E ĝ(μ) is an integral over the
+    seen value. E ĝ = Σ⁻¹(μ − E y): so μ₀ stays, and μ₁ is the mean of y₁ when its draws are made at μ.
+    """
+    truth = problem.truth
+    (part,) = slices(problem)
+    assert np.isfinite(part.low).all(), "hidden above an edge"
+    seen = truth.mean[1] - float(part.weight @ part.moments(truth)[1])
+    mean = truth.mean.copy()
+    # Each round leaves at most the hidden share of the gap: half of it, here.
+    for _ in range(60):
+        m, s = part.conditional(Gaussian(mean, truth.covariance))
+        drawn = m + s * half_line_limit((part.low - m) / s, step_size)
+        mean[1] = seen + float(part.weight @ drawn)
+    return mean
 
 
 def quadratic_descent(
@@ -158,21 +170,20 @@ class Level:
     spread: float
     noise: float
 
-    def allowance(self, tables: int) -> float:
-        """Relative error that so many tables may have by chance, in ``ALLOWED`` standard errors."""
-        return ALLOWED * math.hypot(self.spread / math.sqrt(tables), self.noise)
-
     def surplus(self, errors: ArrayLike) -> float:
-        """How far a root mean square lies above the level, in parts of what is allowed."""
-        found = root_mean_square(errors)
-        return (found / self.error - 1.0) / self.allowance(np.size(errors))
+        """How far the root mean square of errors of tables lies above the level.
+
+        In parts of what chance allows, ``ALLOWED`` standard errors.
+        """
+        allowed = ALLOWED * math.hypot(self.spread / math.sqrt(np.size(errors)), self.noise)
+        return (root_mean_square(errors) / self.error - 1.0) / allowed
 
 
 def level_for(
     problem: Problem, n: int, H: Floats | None = None, beta: float | None = None
 ) -> Level:
     """Predict the error; H is estimated by Gibbs draws unless it is given."""
-    truth, setting, doubt = problem[0], setting_for(problem, beta), 0.0
+    truth, setting, doubt = problem.truth, setting_for(problem, beta), 0.0
     if H is None:
         H, others = sampled_information(problem)
         traces = [
@@ -181,8 +192,8 @@ def level_for(
         ]
         doubt = jackknife_error(np.sqrt(traces)) / math.sqrt(float(np.mean(traces)))
     lengths = np.linalg.norm(quadratic_descent(truth, H, setting, n), axis=1)
-    once = relative_error(lengths)
-    return Level(root_mean_square(lengths), once * math.sqrt(lengths.size), math.hypot(once, doubt))
+    error, once = ratio(lengths)
+    return Level(error, once * math.sqrt(lengths.size), math.hypot(once, doubt))
 
 
 def sampled_information(problem: Problem) -> tuple[Floats, list[Floats]]:
@@ -204,61 +215,74 @@ def jackknife_error(values: Sequence[float] | Floats) -> float:
 
 
 @dataclass(frozen=True)
-class Sweep:
-    """Errors along an axis, with what they should be.
+class Descents:
+    """Errors of Algorithm 3 along an axis, with what they should be.
 
     Attributes
     ----------
+    x : sequence of float
+    n : int
+        Rows of each table, where they are as many at every place.
     errors : list of sequences of float
         Of several tables at each place.
     levels : list of Level
-    power, spread : float
-        Exponent of the error, and its standard error.
     """
 
+    x: Sequence[float]
+    n: int
     errors: list[list[float]]
     levels: list[Level]
-    power: float
-    spread: float
 
     @property
-    def surplus(self) -> float:
-        """Largest excess over the predicted level, in parts of what chance allows."""
-        return max(p.surplus(e) for p, e in zip(self.levels, self.errors, strict=True))
+    def power(self) -> Estimated:
+        """The exponent of the error."""
+        return exponent(self.x, self.errors)
 
     @property
-    def gap(self) -> float:
-        """Largest distance from it, on either side."""
-        return max(abs(p.surplus(e)) for p, e in zip(self.levels, self.errors, strict=True))
-
-    def grows_at_most(self, power: float) -> bool:
-        """Whether the exponent is at most this one, within 4 standard errors."""
-        return self.power <= power + ALLOWED * self.spread
+    def surpluses(self) -> list[float]:
+        """Excesses over the predicted level, in parts of what chance allows."""
+        return [p.surplus(e) for p, e in zip(self.levels, self.errors, strict=True)]
 
     def compared(self) -> str:
         """Both as text, place by place."""
-        found = ", ".join(f"{e:.3f}" for e in heights(self.errors))
-        return f"{found} (predicted {', '.join(f'{p.error:.3f}' for p in self.levels)})"
+        predicted = listed(level.error for level in self.levels)
+        return f"{listed(heights(self.errors))} (predicted {predicted})"
+
+    def told(self, at: str, most: float, which: str = "exponent") -> str:
+        """Say errors, places, and the exponent beside the one that the analysis allows."""
+        return (
+            f"Errors {self.compared()} at {at}: {which} {self.power.value:.2f} ± "
+            f"{self.power.error:.2f}, where the analysis allows {most:.2f}"
+        )
+
+    def curve(self, across: str, claimed: Lines) -> Curve:
+        """Return errors and levels for a figure, with what else is claimed."""
+        levels = {"predicted": [level.error for level in self.levels]}
+        lines, up = {"missing_descent": heights(self.errors)}, f"Mahalanobis error, n = {self.n}"
+        return Curve(self.x, lines, across, up, {**levels, **claimed})
 
 
-def sweep(
+def descents(
     x: Sequence[float],
     make: Callable[[float], Problem],
     n: int,
     tables: int,
     information: Callable[[float], Floats] | None = None,
     beta: Callable[[float], float] | None = None,
-) -> Sweep:
+) -> Descents:
     """Measure and predict the error at each place of an axis."""
     errors, levels = [], []
     for value in x:
         problem, share = make(value), None if beta is None else beta(value)
-        errors.append(errors_of(problem, n, tables, beta=share))
+        errors.append(pooled(problem, n, tables, beta=share)[0])
         H = None if information is None else information(value)
         levels.append(level_for(problem, n, H, share))
-    return Sweep(errors, levels, *exponent(x, errors))
+    return Descents(x, n, errors, levels)
 
 
-def claimed_exponent(x: Sequence[float], plan: Callable[[float], float]) -> float:
-    """Exponent of the error that the analysis allows: half of that of its number of rows."""
-    return 0.5 * slope(x, [plan(v) for v in x])
+def allowed_exponent(x: Sequence[float], plan: Callable[[float], tuple[Any, ...]]) -> float:
+    """Exponent of the error that the analysis allows: half of that of the rows that planning asks for.
+
+    ``plan`` gives the arguments of ``parameters_for_missing_descent`` at each place.
+    """
+    return 0.5 * slope(x, [parameters_for_missing_descent(*plan(v)).descent_steps for v in x])
