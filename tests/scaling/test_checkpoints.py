@@ -19,7 +19,8 @@ import pytest
 import halfseen as hs
 from halfseen import archive, files
 from halfseen.archive import ArchiveError, read_archive, write_archive
-from halfseen.solvers.full_information import journal, learn
+from halfseen.solvers.full_information import checkpoint as module
+from halfseen.solvers.full_information import learn
 from halfseen.solvers.full_information.ascent import Ascent, State
 from halfseen.solvers.full_information.charts import Chart
 from halfseen.solvers.full_information.expectation import Moments
@@ -189,11 +190,11 @@ def test_every_phase_is_stopped_in(tmp_path):
     phases, climbs = set(), {}
     for kind in ("limits", "penalty chosen", "several starts", "many steps"):
         run(kind, checkpoint=tmp_path / kind)
-        with read_archive(tmp_path / kind, journal.FORMAT, journal.VERSION) as found:
+        with read_archive(tmp_path / kind, module.FORMAT, module.VERSION) as found:
             told = found.content["climbs"]
         climbs[kind] = len(told)
         phases.update(phase for one in told for phase in one["phases"])
-    assert phases == set(journal._PHASES)
+    assert phases == set(module._PHASES)
     assert climbs["limits"] == 1
     assert climbs["penalty chosen"] > 2
     assert climbs["several starts"] == 4
@@ -211,7 +212,7 @@ def test_without_a_part_of_the_state_the_answer_is_another(part, tmp_path, steps
         with pytest.raises(Stopped):
             run(kind, checkpoint=path, every=0)
         steps.last = None
-        read = journal._read_record
+        read = module._read_record
 
         def forgetful(*given, read=read):
             record = read(*given)
@@ -220,7 +221,7 @@ def test_without_a_part_of_the_state_the_answer_is_another(part, tmp_path, steps
             return record
 
         with monkeypatch.context() as patch:
-            patch.setattr(journal, "_read_record", forgetful)
+            patch.setattr(module, "_read_record", forgetful)
             again = run(kind, checkpoint=path, every=0, resume=True)
         differ.append(everything(again) != reference)
     assert any(differ)
@@ -246,25 +247,25 @@ def test_every_part_of_a_state_comes_back(tmp_path, rng):
         assert plain(getattr(state, field.name)) != plain(getattr(default, field.name))
     numbers = {"value": -np.inf, "gain": np.inf, "ratio": 0.3}
     history = [{"mean": rng.normal(size=d), "phase": "settling", **numbers}] * 4
-    record = journal.Record(state, history, True)
-    arrays = {f"climb0.{name}": array for name, array in journal._arrays_of(record).items()}
-    write_archive(tmp_path / "c", "x", 1, {"told": journal._tell(record)}, arrays)
-    same = journal.Run({"shape": [40, d]}, chart.m_step)
+    record = module.Record(state, history, True)
+    arrays = {f"climb0.{name}": array for name, array in module._arrays_of(record).items()}
+    write_archive(tmp_path / "c", "x", 1, {"told": module._plain_part(record)}, arrays)
+    same = module.Run({"shape": [40, d]}, chart.m_step)
     with read_archive(tmp_path / "c", "x", 1) as found:
-        again = journal._read_record(found, 0, found.content["told"], same)
+        again = module._read_record(found, 0, found.content["told"], same)
     assert plain(again) == plain(record)
 
 
 class TestWhen:
     def test_every_is_in_seconds(self, tmp_path, monkeypatch):
         moments = []
-        write = journal.Journal.write
+        write = module.Checkpoint.write
 
         def noted(self, *given):
             moments.append(time.monotonic())
             write(self, *given)
 
-        monkeypatch.setattr(journal.Journal, "write", noted)
+        monkeypatch.setattr(module.Checkpoint, "write", noted)
         run("limits", checkpoint=tmp_path / "c")
         assert len(moments) == 1, "with a minute between, only the end is written"
         moments.clear()
@@ -363,13 +364,13 @@ class TestRefusals:
         assert checkpoint.read_bytes() == before
 
     def test_another_version(self, checkpoint, monkeypatch):
-        monkeypatch.setattr(journal, "__version__", "0.0.9")
+        monkeypatch.setattr(module, "__version__", "0.0.9")
         with pytest.raises(ArchiveError, match="of another version of halfseen"):
             resumed(checkpoint)
 
     def test_a_newer_format(self, checkpoint, monkeypatch):
-        told = rf"written by a newer halfseen \(format {journal.VERSION}, this one reads 0\)"
-        monkeypatch.setattr(journal, "VERSION", 0)
+        told = rf"written by a newer halfseen \(format {module.VERSION}, this one reads 0\)"
+        monkeypatch.setattr(module, "VERSION", 0)
         with pytest.raises(ArchiveError, match=told):
             resumed(checkpoint)
 
@@ -449,24 +450,24 @@ class TestCrafted:
     """Archives that are whole, but that no run wrote."""
 
     def craft(self, path, change):
-        with read_archive(path, journal.FORMAT, journal.VERSION) as old:
+        with read_archive(path, module.FORMAT, module.VERSION) as old:
             content, arrays = old.content, dict(old.arrays())
         change(content, arrays)
-        write_archive(path, journal.FORMAT, journal.VERSION, content, arrays)
+        write_archive(path, module.FORMAT, module.VERSION, content, arrays)
         with pytest.raises(ArchiveError, match="is not a checkpoint that halfseen wrote") as told:
             resumed(path, random_state=None)
         return str(told.value)
 
     def test_what_is_written_back_as_it_was_goes_on(self, checkpoint):
-        with read_archive(checkpoint, journal.FORMAT, journal.VERSION) as old:
+        with read_archive(checkpoint, module.FORMAT, module.VERSION) as old:
             content, arrays = old.content, dict(old.arrays())
         before = checkpoint.read_bytes()
-        write_archive(checkpoint, journal.FORMAT, journal.VERSION, content, arrays)
+        write_archive(checkpoint, module.FORMAT, module.VERSION, content, arrays)
         assert checkpoint.read_bytes() == before
         assert everything(resumed(checkpoint)) == everything(run("limits"))
 
     def test_every_array_missing_too_long_of_another_type(self, checkpoint, tmp_path):
-        with read_archive(checkpoint, journal.FORMAT, journal.VERSION) as old:
+        with read_archive(checkpoint, module.FORMAT, module.VERSION) as old:
             names = old.names
         changes = [
             lambda arrays, name: arrays.pop(name),
@@ -483,7 +484,7 @@ class TestCrafted:
                 path = shutil.copy(checkpoint, tmp_path / "crafted")
                 self.craft(path, lambda _, arrays, n=name, c=change: c(arrays, n))
                 tried += 1
-        assert tried == 4 * len(journal._SHAPES) - 1
+        assert tried == 4 * len(module._SHAPES) - 1
 
     @pytest.mark.parametrize(
         "change",
@@ -524,7 +525,7 @@ class TestCrafted:
         with pytest.raises(Stopped):
             hs.fit(X, rule, "full", random_state=5, checkpoint=small, every=0)
         steps.last = None
-        with read_archive(small, journal.FORMAT, journal.VERSION) as other:
+        with read_archive(small, module.FORMAT, module.VERSION) as other:
             theirs = dict(other.arrays())
 
         def swap(content, arrays):
