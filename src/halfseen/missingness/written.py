@@ -38,11 +38,11 @@ class CannotBeWritten(InputError):
 
 
 class NotSaved(Missingness):
-    """Stands for a rule that could not be written to a file; ``told`` is how it was shown."""
+    """Stands for a rule that could not be written to a file; ``shown`` is how it showed itself."""
 
-    def __init__(self, told: str) -> None:
+    def __init__(self, shown: str) -> None:
         # It comes from a file, and goes into messages.
-        self.told = "".join(c if c.isprintable() else "?" for c in told[:LONGEST])
+        self.shown = "".join(c if c.isprintable() else "?" for c in shown[:LONGEST])
 
     @property
     def width(self) -> None:
@@ -51,7 +51,7 @@ class NotSaved(Missingness):
 
     def _refuse(self, *given: Any, **named: Any) -> NoReturn:
         raise InputError(
-            f"this fit was saved without its rule, {self.told}: a file holds no functions. Pass "
+            f"this fit was saved without its rule, {self.shown}: a file holds no functions. Pass "
             "missingness=."
         )
 
@@ -59,7 +59,7 @@ class NotSaved(Missingness):
     for_columns = seen = hidden_region = holes = check = _refuse
 
     def __repr__(self) -> str:
-        return f"<not saved: {self.told}>"
+        return f"<not saved: {self.shown}>"
 
 
 def write_rule(rule: Missingness, keep: Keep, depth: int = 0) -> dict[str, Any]:
@@ -92,37 +92,37 @@ def write_rule(rule: Missingness, keep: Keep, depth: int = 0) -> dict[str, Any]:
     return {"kind": "rules", **_write_texts(rule._told)}
 
 
-def read_rule(told: Any, find: Find, depth: int = 0) -> Missingness:
+def read_rule(said: Any, find: Find, depth: int = 0) -> Missingness:
     """Make a rule of what ``write_rule`` returned; raise an ``InputError`` for anything else."""
-    kind = _field(told, "kind", str)
+    kind = _field(said, "kind", str)
     if depth > DEEPEST:
         raise InputError(f"rules within rules are read at most {DEEPEST} deep.")
     if kind == "detection limits":
-        rule = DetectionLimits(find(told.get("lower")), find(told.get("upper")))
-        if told.get("labels") is not None:
-            labels = _strings(_field(told, "labels", list))
+        rule = DetectionLimits(find(said.get("lower")), find(said.get("upper")))
+        if said.get("labels") is not None:
+            labels = _strings(_field(said, "labels", list))
             if len(labels) != rule.width or len(set(labels)) != len(labels):
                 raise InputError("limits with names need one name for each column.")
             rule.labels = tuple(labels)
         return rule
     if kind == "self-censoring":
-        sets = [_read_set(item) for item in _field(told, "sets", list)]
-        shared = _field(told, "shared", bool)
+        sets = [_read_set(item) for item in _field(said, "sets", list)]
+        shared = _field(said, "shared", bool)
         if shared and len(sets) != 1:
             raise InputError("a set for all columns is one set.")
         return SelfCensoring(sets[0] if shared else sets)
     if kind == "linear threshold":
-        return LinearThreshold(find(told.get("V")), find(told.get("b")))
+        return LinearThreshold(find(said.get("V")), find(said.get("b")))
     if kind == "self-selection":
-        groups = None if told.get("groups") is None else _field(told, "groups", list)
-        return SelfSelection(groups, _field(told, "largest", bool))
+        groups = None if said.get("groups") is None else _field(said, "groups", list)
+        return SelfSelection(groups, _field(said, "largest", bool))
     if kind == "combined":
-        parts = _field(told, "parts", list)
+        parts = _field(said, "parts", list)
         if not all(isinstance(part, list) and len(part) == 2 for part in parts):
             raise InputError("each part of a combined rule has columns and a rule.")
         return Combined((part[0], read_rule(part[1], find, depth + 1)) for part in parts)
     if kind == "rules":
-        return Rules(_read_texts(told))
+        return Rules(_read_texts(said))
     raise InputError(f"{kind!a:.60} is no kind of rule.")
 
 
@@ -138,31 +138,31 @@ def _write_set(item: SeenSet) -> dict[str, Any]:
     }
 
 
-def _read_set(told: Any) -> SeenSet:
+def _read_set(said: Any) -> SeenSet:
     pieces = []
-    for piece in _field(told, "intervals", list):
+    for piece in _field(said, "intervals", list):
         if not isinstance(piece, list) or [type(part) for part in piece[2:]] != [bool, bool]:
             raise InputError("an interval has two ends, and says of each whether it belongs.")
         if not all(type(end) in (int, float) for end in piece[:2]):
             raise InputError("the ends of an interval are numbers.")
         pieces.append(Interval(*piece))
-    if _field(told, "union", bool):
+    if _field(said, "union", bool):
         return Union(pieces)
     if len(pieces) != 1:
         raise InputError("a set that is no union is one interval.")
     return pieces[0]
 
 
-def _write_texts(told: Any) -> dict[str, Any]:
+def _write_texts(said: Any) -> dict[str, Any]:
     """Keep a text, a list or a mapping as it was given."""
-    if isinstance(told, Mapping):
-        keys = [list(key) if isinstance(key, tuple) else key for key in told]
-        return {"columns": keys, "texts": list(told.values())}
-    return {"columns": None, "texts": told if isinstance(told, str) else list(told)}
+    if isinstance(said, Mapping):
+        keys = [list(key) if isinstance(key, tuple) else key for key in said]
+        return {"columns": keys, "texts": list(said.values())}
+    return {"columns": None, "texts": said if isinstance(said, str) else list(said)}
 
 
-def _read_texts(told: Mapping[str, Any]) -> Any:
-    texts, columns = told.get("texts"), told.get("columns")
+def _read_texts(said: Mapping[str, Any]) -> Any:
+    texts, columns = said.get("texts"), said.get("columns")
     if isinstance(texts, str) and columns is None:
         return texts
     texts = _strings(texts)
@@ -177,10 +177,10 @@ def _read_texts(told: Mapping[str, Any]) -> Any:
     return dict(zip(keys, texts, strict=True))
 
 
-def _field(told: Any, name: str, kind: type) -> Any:
-    if not isinstance(told, dict) or not isinstance(told.get(name), kind):
+def _field(said: Any, name: str, kind: type) -> Any:
+    if not isinstance(said, dict) or not isinstance(said.get(name), kind):
         raise InputError(f"a rule or a set lacks {name!r}, or has something else there.")
-    return told[name]
+    return said[name]
 
 
 def _list(given: Any) -> list[Any]:

@@ -400,7 +400,7 @@ def _write_rule(rule: Missingness, store: _Store) -> dict[str, Any]:
                 AssumptionWarning,
                 stacklevel=5,
             )
-        shown = rule.told if isinstance(rule, NotSaved) else repr(rule)
+        shown = rule.shown if isinstance(rule, NotSaved) else repr(rule)
         return {"kind": "not saved", "told": shown}
     for name, array in own.arrays.items():
         store.keep(f"rule.{name}", array)

@@ -88,11 +88,10 @@ def describe_run(
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part.tobytes() if isinstance(part, np.ndarray) else repr(part).encode())
-    about = rows.overview
     key = {
         "halfseen": __version__,
-        "shape": list(about.shape),
-        "names": list(about.names),
+        "shape": list(rows.overview.shape),
+        "names": list(rows.overview.names),
         "table": rows.checksum(),
         "seed": settings.seed,
         "parameters": digest.hexdigest(),
