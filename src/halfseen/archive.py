@@ -77,7 +77,7 @@ class Archive(AbstractContextManager["Archive"]):
     def __init__(self, path: str, file: BinaryIO, format: str, newest: int) -> None:
         self.path = path
         self._file, self._listed = file, _read_directory(path, file, format)
-        manifest = _read_manifest(path, self._listed, format)
+        manifest = _read_manifest(path, file, self._listed, format)
         self.version = _check_version(path, manifest, format, newest)
         self.content: dict[str, Any] = manifest["content"]
         self._parts = _check_members(path, file, self._listed, manifest["arrays"])
@@ -353,7 +353,9 @@ def _read_directory(path: str, file: BinaryIO, format: str) -> zipfile.ZipFile:
         raise _damaged(path, f"its directory cannot be read ({error})") from None
 
 
-def _read_manifest(path: str, listed: zipfile.ZipFile, format: str) -> dict[str, Any]:
+def _read_manifest(
+    path: str, file: BinaryIO, listed: zipfile.ZipFile, format: str
+) -> dict[str, Any]:
     """Read the one part that every version has, whatever else is in the file."""
     try:
         info = listed.getinfo(MANIFEST)
@@ -367,10 +369,12 @@ def _read_manifest(path: str, listed: zipfile.ZipFile, format: str) -> dict[str,
         raise _damaged(
             path, f"its {MANIFEST} takes {info.file_size} bytes, more than {LARGEST_MANIFEST}"
         )
+    if not 0 <= info.header_offset < _size(file):
+        raise _damaged(path, f"its {MANIFEST} is not where the directory says")
     try:
         text = listed.read(info)
     except UNREADABLE:
-        raise _damaged(path, f"its {MANIFEST} does not match its checksum") from None
+        raise _damaged(path, f"its {MANIFEST}, or what stands before it, was changed") from None
     try:
         manifest = from_json(text, MANIFEST)
     except ValueError as error:
