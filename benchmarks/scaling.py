@@ -29,7 +29,7 @@ from benchmarks.registry import Row, task
 from halfseen.archive import ArchiveError, read_archive
 from halfseen.files import PART
 from halfseen.scaling.cluster import import_distributed
-from halfseen.solvers.full_information.journal import FORMAT, VERSION
+from halfseen.solvers.full_information.checkpoint import FORMAT, VERSION
 
 HIDDEN = 0.3
 LIMIT = float(ndtri(HIDDEN))

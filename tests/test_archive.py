@@ -269,7 +269,7 @@ def described(data, shape=(2,), dtype="<f8", **changed):
     return {"dtype": dtype, "shape": list(shape), "crc32": zlib.crc32(data), **changed}
 
 
-TWO = module._npy_header("<f8", (2,)) + bytes(16)
+TWO = module._npy_header("<f8", [2]) + bytes(16)
 
 
 @pytest.mark.parametrize(
@@ -423,13 +423,13 @@ def test_a_claim_of_many_rows_takes_no_memory(tmp_path):
     pytest.importorskip("resource")
     # Headers say 8 TB throughout; only the bytes are not there.
     told = described(b"", [10**12])
-    member = module._Member("x.npy", 8 * 10**12 + 128, told["crc32"], 0)
+    member = module._member("x.npy", 8 * 10**12 + 128, told["crc32"], 0)
     out = io.BytesIO()
     out.write(module._local_header(member) + TWO)
     text = json.dumps(manifest({"x": told})).encode()
-    last = module._Member("manifest.json", len(text), zlib.crc32(text), out.tell())
+    last = module._member("manifest.json", len(text), zlib.crc32(text), out.tell())
     out.write(module._local_header(last) + text)
-    out.write(module._directory([member, last], out.tell()))
+    out.write(module._directory([member, last]))
     (tmp_path / "a").write_bytes(out.getvalue())
     ran = subprocess.run(
         [sys.executable, "-c", CLAIM, str(tmp_path / "a")],
@@ -456,16 +456,14 @@ def test_reading_takes_no_more_memory_than_the_array(tmp_path):
 
 def test_the_layout_holds_beyond_four_gigabytes():
     # Two members of which the second begins behind 5 GB, as zipfile reads the directory.
-    members = [
-        module._Member("x.npy", 5 * 2**30, 1, 0),
-        module._Member("manifest.json", 10, 2, 5 * 2**30 + 99),
-    ]
-    directory = module._directory(members, 5 * 2**30 + 500)
+    members = [("x.npy", 5 * 2**30, 1, 0), ("manifest.json", 10, 2, 5 * 2**30 + 99)]
+    made = [module._member(*member) for member in members]
+    directory = module._directory(made)
 
     class Behind(io.BytesIO):
         """A file whose first 5 GB are not there."""
 
-        start = 5 * 2**30 + 500
+        start = module._end(made)
 
         def seek(self, place, whence=0):
             return super().seek(max(0, place - self.start) if whence == 0 else place, whence)

@@ -15,7 +15,8 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, BinaryIO, NamedTuple
+from contextlib import AbstractContextManager
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,33 +39,28 @@ MOST_DIMENSIONS = 32
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
 LONGEST_NAME = 200
 
-# ZIP, APPNOTE 6.3: sizes and offsets are always those of ZIP64, so that there is one layout to check.
-LOCAL = struct.Struct("<4s5H3L2H")
-LOCAL_EXTRA = struct.Struct("<2H2Q")
-CENTRAL = struct.Struct("<4s6H3L5H2L")
-CENTRAL_EXTRA = struct.Struct("<2H3Q")
-END64 = struct.Struct("<4sQ2H2L4Q")
-LOCATOR = struct.Struct("<4sLQL")
-END = struct.Struct("<4s4H2LH")
+# ZIP, APPNOTE 6.3: an entry of the directory with its extra field of ZIP64, and the three records that
+# end the file. Sizes and offsets are always those of ZIP64, which zipfile writes only where it must: so
+# there is one layout to check.
+ENTRY, ENTRY_EXTRA = struct.Struct("<4s6H3L5H2L"), struct.Struct("<2H3Q")
+END64, LOCATOR, END = (
+    struct.Struct("<4sQ2H2L4Q"),
+    struct.Struct("<4sLQL"),
+    struct.Struct("<4s4H2LH"),
+)
 ZIP64_VERSION = 45
 # 1 January 1980, the first day of ZIP: the same content gives the same bytes on any day.
 DATE = (1 << 5) | 1
 IN_EXTRA = 0xFFFFFFFF
-PIECE = 2**24
+# What zipfile raises for files that are not what they say.
+UNREADABLE = (zipfile.BadZipFile, EOFError, OverflowError, RuntimeError, ValueError, struct.error)
 
 
 class ArchiveError(InputError):
     """A file is not what it should be, or not whole."""
 
 
-class _Member(NamedTuple):
-    name: str
-    size: int
-    crc: int
-    offset: int
-
-
-class Archive:
+class Archive(AbstractContextManager["Archive"]):
     """An open archive, whose arrays are read and checked when they are asked for.
 
     Attributes
@@ -78,10 +74,13 @@ class Archive:
         Of the arrays, in the order of the file.
     """
 
-    def __init__(self, path: str, file: BinaryIO, version: int, content: dict[str, Any]) -> None:
-        self.path, self.version, self.content = path, version, content
-        self._file = file
-        self._parts: dict[str, tuple[_Member, np.dtype[Any], tuple[int, ...]]] = {}
+    def __init__(self, path: str, file: BinaryIO, format: str, newest: int) -> None:
+        self.path = path
+        self._file, self._listed = file, _read_directory(path, file, format)
+        manifest = _read_manifest(path, file, self._listed, format)
+        self.version = _check_version(path, manifest, format, newest)
+        self.content: dict[str, Any] = manifest["content"]
+        self._parts = _check_members(path, file, self._listed, manifest["arrays"])
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -92,27 +91,22 @@ class Archive:
         """Read one array, in C order, and check it against its checksum."""
         if name not in self._parts:
             raise ArchiveError(f"{self.path} has no array {name!r}.")
-        member, dtype, shape = self._parts[name]
+        member, header = self._parts[name]
         try:
-            array = np.empty(shape, dtype)
+            # NumPy is given no header but the one that is known.
+            with self._listed.open(member) as file:
+                if file.read(len(header)) != header:
+                    raise zipfile.BadZipFile
+            with self._listed.open(member) as file:
+                array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
         except MemoryError:
             raise ArchiveError(
-                f"{self.path}: the array {name!r} takes {member.size} bytes, more than there is memory."
+                f"{self.path}: the array {name!r} takes {member.file_size} bytes, more than there is "
+                "memory."
             ) from None
-        header = _npy_header(dtype.str, shape)
-        self._file.seek(_data_offset(member))
-        found = self._file.read(len(header))
-        payload = _bytes_of(array)
-        crc, start = zlib.crc32(found), 0
-        while start < len(payload):
-            got = self._file.readinto(payload[start : start + PIECE])  # type: ignore[attr-defined]
-            if not got:
-                raise _damaged(self.path, f"the array {name!r} ends early")
-            crc = zlib.crc32(payload[start : start + got], crc)
-            start += got
-        if found != header or crc != member.crc:
-            raise _damaged(self.path, f"the array {name!r} does not match its checksum")
-        if dtype.kind == "b" and array.size and array.view(np.uint8).max() > 1:
+        except UNREADABLE:
+            raise _damaged(self.path, f"the array {name!r} does not match its checksum") from None
+        if array.dtype.kind == "b" and array.size and array.view(np.uint8).max() > 1:
             raise _damaged(self.path, f"the array {name!r} holds a truth value that is not 0 or 1")
         return array
 
@@ -123,9 +117,6 @@ class Archive:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
-
-    def __enter__(self) -> Archive:
-        return self
 
     def __exit__(self, *reason: object) -> None:
         self.close()
@@ -155,26 +146,21 @@ def write_archive(
     """
     pairs = arrays.items() if isinstance(arrays, Mapping) else arrays
     with whole_file(path) as file:
-        members: list[_Member] = []
+        members: list[zipfile.ZipInfo] = []
         described: dict[str, Any] = {}
-        offset = 0
         for name, array in pairs:
-            if not NAME.fullmatch(name) or len(name) > LONGEST_NAME or name in described:
+            if not _can_be_name(name) or name in described:
                 raise ArchiveError(
                     "an array's name must be new and of letters, digits, '_', '-' and '.'; "
                     f"got {name!r}."
                 )
             array = _little_endian(name, array)
-            header = _npy_header(array.dtype.str, array.shape)
-            offset = _write_member(file, members, f"{name}.npy", offset, header, _bytes_of(array))
-            described[name] = {
-                "dtype": array.dtype.str,
-                "shape": list(array.shape),
-                "crc32": members[-1].crc,
-            }
+            dtype, shape = array.dtype.str, list(array.shape)
+            _write_member(file, members, f"{name}.npy", _npy_header(dtype, shape), array)
+            described[name] = {"dtype": dtype, "shape": shape, "crc32": members[-1].CRC}
         text = _manifest_text(format, version, content, described)
-        offset = _write_member(file, members, MANIFEST, offset, text, memoryview(b""))
-        file.write(_directory(members, offset))
+        _write_member(file, members, MANIFEST, text)
+        file.write(_directory(members))
 
 
 def read_archive(path: str | os.PathLike[str], format: str, version: int) -> Archive:
@@ -199,19 +185,13 @@ def read_archive(path: str | os.PathLike[str], format: str, version: int) -> Arc
         raise ArchiveError(f"the path of a {format} was expected; got {path!r:.100}.") from None
     file = _open_regular(shown, format)
     try:
-        size = os.fstat(file.fileno()).st_size
-        infos = _read_directory(shown, file, size, format)
-        manifest = _read_manifest(shown, file, size, infos, format)
-        found = _check_version(shown, manifest, format, version)
-        archive = Archive(shown, file, found, manifest["content"])
-        archive._parts = _check_members(shown, file, size, infos, manifest["arrays"])
+        return Archive(shown, file, format, version)
     except OSError as error:
         file.close()
         raise ArchiveError(f"{shown} cannot be read: {error.strerror}.") from None
     except BaseException:
         file.close()
         raise
-    return archive
 
 
 def _damaged(path: str, what: str) -> ArchiveError:
@@ -220,11 +200,62 @@ def _damaged(path: str, what: str) -> ArchiveError:
     )
 
 
+# The layout.
+
+
+def _can_be_name(name: str) -> bool:
+    return NAME.fullmatch(name) is not None and len(name) <= LONGEST_NAME
+
+
+def _npy_header(dtype: str, shape: list[int]) -> bytes:
+    # NumPy's format 1.0: the array begins at a multiple of 64 bytes. Versions of NumPy pad it
+    # differently, and a reader that compares bytes parses nothing.
+    text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {tuple(shape)}, }}"
+    length = -(-(10 + len(text) + 1) // 64) * 64 - 10
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", length) + f"{text:<{length - 1}}\n".encode()
+
+
+def _member(name: str, size: int, crc: int, offset: int) -> zipfile.ZipInfo:
+    member = zipfile.ZipInfo(name)
+    member.file_size = member.compress_size = size
+    member.CRC, member.header_offset = crc, offset
+    return member
+
+
+def _local_header(member: zipfile.ZipInfo) -> bytes:
+    return member.FileHeader(zip64=True)
+
+
+def _end(members: list[zipfile.ZipInfo]) -> int:
+    """Return where the last member ends, and what follows it begins."""
+    if not members:
+        return 0
+    return members[-1].header_offset + len(_local_header(members[-1])) + members[-1].file_size
+
+
+def _directory(members: list[zipfile.ZipInfo]) -> bytes:
+    parts = []
+    for member in members:
+        name, size = member.filename.encode("ascii"), member.file_size
+        extra = ENTRY_EXTRA.pack(1, ENTRY_EXTRA.size - 4, size, size, member.header_offset)
+        fixed = (b"PK\x01\x02", ZIP64_VERSION, ZIP64_VERSION, 0, 0, 0, DATE, member.CRC)
+        lengths = (IN_EXTRA, IN_EXTRA, len(name), len(extra))
+        parts.append(ENTRY.pack(*fixed, *lengths, 0, 0, 0, 0, IN_EXTRA) + name + extra)
+    entries = b"".join(parts)
+    count, start = len(members), _end(members)
+    sizes = (count, count, len(entries), start)
+    short = min(count, 0xFFFF)
+    return b"".join(
+        (
+            entries,
+            END64.pack(b"PK\x06\x06", END64.size - 12, ZIP64_VERSION, ZIP64_VERSION, 0, 0, *sizes),
+            LOCATOR.pack(b"PK\x06\x07", 0, start + len(entries), 1),
+            END.pack(b"PK\x05\x06", 0, 0, short, short, IN_EXTRA, IN_EXTRA, 0),
+        )
+    )
+
+
 # Writing.
-
-
-def _bytes_of(array: NDArray[Any]) -> memoryview:
-    return memoryview(array.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
 
 
 def _little_endian(name: str, array: NDArray[Any]) -> NDArray[Any]:
@@ -236,63 +267,17 @@ def _little_endian(name: str, array: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(array, dtype=kind, order="C")
 
 
-def _npy_header(dtype: str, shape: tuple[int, ...]) -> bytes:
-    # NumPy's format 1.0: the array begins at a multiple of 64 bytes.
-    text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}"
-    length = -(-(10 + len(text) + 1) // 64) * 64 - 10
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", length) + f"{text:<{length - 1}}\n".encode()
-
-
 def _write_member(
-    file: BinaryIO,
-    members: list[_Member],
-    name: str,
-    offset: int,
-    head: bytes,
-    payload: memoryview,
-) -> int:
-    crc = zlib.crc32(payload, zlib.crc32(head))
-    members.append(_Member(name, len(head) + payload.nbytes, crc, offset))
-    for part in (_local_header(members[-1]), head, payload):
-        file.write(part)
-    return _data_offset(members[-1]) + members[-1].size
-
-
-def _local_header(member: _Member) -> bytes:
-    name = member.name.encode("ascii")
-    fixed = (b"PK\x03\x04", ZIP64_VERSION, 0, 0, 0, DATE, member.crc, IN_EXTRA, IN_EXTRA)
-    extra = LOCAL_EXTRA.pack(1, LOCAL_EXTRA.size - 4, member.size, member.size)
-    return LOCAL.pack(*fixed, len(name), len(extra)) + name + extra
-
-
-def _data_offset(member: _Member) -> int:
-    return member.offset + LOCAL.size + len(member.name) + LOCAL_EXTRA.size
-
-
-def _directory(members: list[_Member], offset: int) -> bytes:
-    parts = []
-    for member in members:
-        name = member.name.encode("ascii")
-        extra = CENTRAL_EXTRA.pack(
-            1, CENTRAL_EXTRA.size - 4, member.size, member.size, member.offset
-        )
-        sizes = (member.crc, IN_EXTRA, IN_EXTRA, len(name), len(extra), 0)
-        fixed = (b"PK\x01\x02", ZIP64_VERSION, ZIP64_VERSION, 0, 0, 0, DATE)
-        parts.append(CENTRAL.pack(*fixed, *sizes, 0, 0, 0, IN_EXTRA) + name + extra)
-    entries = b"".join(parts)
-    count, end = len(members), offset + len(entries)
-    versions = (ZIP64_VERSION, ZIP64_VERSION, 0, 0)
-    short = min(count, 0xFFFF)
-    return b"".join(
-        (
-            entries,
-            END64.pack(
-                b"PK\x06\x06", END64.size - 12, *versions, count, count, len(entries), offset
-            ),
-            LOCATOR.pack(b"PK\x06\x07", 0, end, 1),
-            END.pack(b"PK\x05\x06", 0, 0, short, short, IN_EXTRA, IN_EXTRA, 0),
-        )
-    )
+    file: BinaryIO, members: list[zipfile.ZipInfo], name: str, *parts: bytes | NDArray[Any]
+) -> None:
+    """Write a member behind the others. Its checksum comes first: not every file can be gone back in."""
+    size = crc = 0
+    for part in parts:
+        size += memoryview(part).nbytes  # type: ignore[arg-type]
+        crc = zlib.crc32(part, crc)  # type: ignore[arg-type]
+    members.append(_member(name, size, crc, _end(members)))
+    for part in (_local_header(members[-1]), *parts):
+        file.write(part)  # type: ignore[arg-type]
 
 
 def _manifest_text(format: str, version: int, content: Any, arrays: Mapping[str, Any]) -> bytes:
@@ -316,27 +301,32 @@ def _manifest_text(format: str, version: int, content: Any, arrays: Mapping[str,
 
 
 def _open_regular(path: str, format: str) -> BinaryIO:
-    try:
+    def at_once(path: str, flags: int) -> int:
         # Opening a pipe would wait for somebody to write to it.
-        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-        handle = os.open(path, flags)
+        return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+    try:
+        file = open(path, "rb", opener=at_once)  # noqa: SIM115, the archive closes it
     except FileNotFoundError:
         raise ArchiveError(f"{path} is not there; a {format} was expected.") from None
     except (OSError, ValueError) as error:
         if os.path.isdir(path):
-            raise ArchiveError(f"{path} is a folder; a {format} is one file.") from None
+            raise ArchiveError(f"{path} is a folder; a {format} is one plain file.") from None
         reason = getattr(error, "strerror", None) or error
         raise ArchiveError(f"{path} cannot be read: {reason}.") from None
-    mode = os.fstat(handle).st_mode
-    if stat.S_ISREG(mode):
-        return os.fdopen(handle, "rb")
-    os.close(handle)
-    kind = "a folder" if stat.S_ISDIR(mode) else "a device or a pipe"
-    raise ArchiveError(f"{path} is {kind}; a {format} is one plain file.")
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        return file
+    file.close()
+    raise ArchiveError(f"{path} is a device or a pipe; a {format} is one plain file.")
 
 
-def _read_directory(path: str, file: BinaryIO, size: int, format: str) -> list[zipfile.ZipInfo]:
+def _size(file: BinaryIO) -> int:
+    return os.fstat(file.fileno()).st_size
+
+
+def _read_directory(path: str, file: BinaryIO, format: str) -> zipfile.ZipFile:
     """List the members, after looking at how long the list is."""
+    size, most = _size(file), END64.size + LOCATOR.size + END.size
     if size == 0:
         raise ArchiveError(f"{path} is empty; a {format} was expected. Make it again.")
     if file.read(4) != b"PK\x03\x04":
@@ -344,9 +334,8 @@ def _read_directory(path: str, file: BinaryIO, size: int, format: str) -> list[z
             f"{path} is not a {format}: it does not begin like a ZIP archive. Give the file that "
             "halfseen wrote."
         )
-    tail_size = END64.size + LOCATOR.size + END.size
-    file.seek(max(0, size - tail_size))
-    tail = file.read(tail_size)
+    file.seek(max(0, size - most))
+    tail = file.read(most)
     end = END.unpack(tail[-END.size :]) if len(tail) >= END.size else (b"",)
     if end[0] != b"PK\x05\x06" or end[-1] != 0:
         raise ArchiveError(
@@ -354,45 +343,38 @@ def _read_directory(path: str, file: BinaryIO, size: int, format: str) -> list[z
             "where it should be. Use a copy of it that is whole, or make it again."
         )
     length = end[5]
-    if length == IN_EXTRA and len(tail) == tail_size:
-        length = END64.unpack(tail[: END64.size])[8]
+    if length == IN_EXTRA and len(tail) == most:
+        length = END64.unpack_from(tail)[8]
     if length > min(size, LARGEST_DIRECTORY):
         raise _damaged(path, f"its directory claims {length} bytes of {size}")
     try:
-        with zipfile.ZipFile(file) as listed:
-            return listed.infolist()
-    except (
-        zipfile.BadZipFile,
-        NotImplementedError,
-        ValueError,
-        OverflowError,
-        struct.error,
-    ) as error:
+        return zipfile.ZipFile(file)
+    except UNREADABLE as error:
         raise _damaged(path, f"its directory cannot be read ({error})") from None
 
 
 def _read_manifest(
-    path: str, file: BinaryIO, size: int, infos: list[zipfile.ZipInfo], format: str
+    path: str, file: BinaryIO, listed: zipfile.ZipFile, format: str
 ) -> dict[str, Any]:
     """Read the one part that every version has, whatever else is in the file."""
-    found = [info for info in infos if info.filename == MANIFEST]
-    if not found:
-        raise ArchiveError(f"{path} is a ZIP archive, but not a {format}: it has no {MANIFEST}.")
-    info = found[-1]
+    try:
+        info = listed.getinfo(MANIFEST)
+    except KeyError:
+        raise ArchiveError(
+            f"{path} is a ZIP archive, but not a {format}: it has no {MANIFEST}."
+        ) from None
     if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
         raise _damaged(path, f"its {MANIFEST} is compressed")
     if info.file_size > LARGEST_MANIFEST:
         raise _damaged(
             path, f"its {MANIFEST} takes {info.file_size} bytes, more than {LARGEST_MANIFEST}"
         )
-    if not 0 <= info.header_offset <= size - LOCAL.size:
+    if not 0 <= info.header_offset < _size(file):
         raise _damaged(path, f"its {MANIFEST} is not where the directory says")
-    file.seek(info.header_offset)
-    header = file.read(LOCAL.size)
-    file.seek(sum(LOCAL.unpack(header)[-2:]), os.SEEK_CUR)
-    text = file.read(info.file_size)
-    if len(text) != info.file_size or zlib.crc32(text) != info.CRC:
-        raise _damaged(path, f"its {MANIFEST} does not match its checksum")
+    try:
+        text = listed.read(info)
+    except UNREADABLE:
+        raise _damaged(path, f"its {MANIFEST}, or what stands before it, was changed") from None
     try:
         manifest = from_json(text, MANIFEST)
     except ValueError as error:
@@ -402,77 +384,81 @@ def _read_manifest(
     return manifest
 
 
-def _check_version(path: str, manifest: Mapping[str, Any], format: str, version: int) -> int:
-    found, number = manifest.get("format"), manifest.get("version")
-    if found != format:
-        what = f"a {found!a:.60}" if isinstance(found, str) else "of no format that it names"
+def _check_version(path: str, manifest: Mapping[str, Any], format: str, newest: int) -> int:
+    named, number = manifest.get("format"), manifest.get("version")
+    if named != format:
+        what = f"a {named!a:.60}" if isinstance(named, str) else "of no format that it names"
         raise ArchiveError(f"{path} is {what}; a {format!r} was expected. Give another file.")
-    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+    if type(number) is not int or number < 1:
         raise _damaged(path, f"its version must be a number from 1; got {number!a:.60}")
-    if number > version:
+    if number > newest:
         raise ArchiveError(
-            f"{path} was written by a newer halfseen (format {number!a:.20}, this one reads {version}): "
+            f"{path} was written by a newer halfseen (format {number!a:.20}, this one reads {newest}): "
             "upgrade halfseen."
         )
-    if not isinstance(manifest.get("content"), dict) or not isinstance(
-        manifest.get("arrays"), dict
-    ):
+    if any(not isinstance(manifest.get(part), dict) for part in ("content", "arrays")):
         raise _damaged(path, f'its {MANIFEST} lacks "content" or "arrays"')
     return number
 
 
 def _check_members(
-    path: str,
-    file: BinaryIO,
-    size: int,
-    infos: list[zipfile.ZipInfo],
-    arrays: Mapping[str, Any],
-) -> dict[str, tuple[_Member, np.dtype[Any], tuple[int, ...]]]:
-    """Refuse a file that is not, byte for byte, what ``write_archive`` makes around such members."""
-    for info in infos:
-        if info.compress_type != zipfile.ZIP_STORED:
-            raise _damaged(path, f"its member {info.filename!a:.60} is compressed")
-    expected = [f"{name}.npy" for name in arrays] + [MANIFEST]
-    found = [info.filename for info in infos]
-    if found != expected:
-        known = set(expected)
-        wrong = next((name for name in found if name not in known), None)
-        if wrong is not None:
-            raise _damaged(path, f"its member {wrong!a:.60} is not in its {MANIFEST}")
-        if len(set(found)) != len(found):
-            raise _damaged(path, "it holds two members of one name")
-        raise _damaged(path, f"its members are not those of its {MANIFEST}, in their order")
-    parts = {}
-    members: list[_Member] = []
-    offset = 0
-    for info, (name, told) in zip(infos, [*arrays.items(), (MANIFEST, None)], strict=True):
-        member = _Member(info.filename, info.file_size, info.CRC, offset)
-        if told is not None:
-            parts[name] = (member, *_described(path, name, told, member))
-        offset = _data_offset(member) + member.size
-        if offset > size:
-            raise _damaged(path, f"its member {member.name!a:.60} goes beyond its end")
-        file.seek(member.offset)
-        header = _local_header(member)
-        if file.read(len(header)) != header:
-            raise _damaged(path, f"what stands before its member {member.name!a:.60} was changed")
+    path: str, file: BinaryIO, listed: zipfile.ZipFile, arrays: Mapping[str, Any]
+) -> dict[str, tuple[zipfile.ZipInfo, bytes]]:
+    """Refuse a file that is not, byte for byte, what ``write_archive`` makes around such members.
+
+    Return the member of each array, and the header that it must have.
+    """
+    infos, size = listed.infolist(), _size(file)
+    _check_names(path, infos, arrays)
+    parts: dict[str, tuple[zipfile.ZipInfo, bytes]] = {}
+    members: list[zipfile.ZipInfo] = []
+    for info, name in zip(infos, [*arrays, None], strict=True):
+        member = _member(info.filename, info.file_size, info.CRC, _end(members))
+        if name is not None:
+            parts[name] = (info, _expected_header(path, name, arrays[name], member))
         members.append(member)
-    directory = _directory(members, offset)
-    file.seek(offset)
-    if offset + len(directory) != size or file.read(len(directory)) != directory:
+        if _end(members) > size:
+            raise _damaged(path, f"its member {member.filename!a:.60} goes beyond its end")
+        if _differs(file, member.header_offset, _local_header(member)):
+            raise _damaged(
+                path, f"what stands before its member {member.filename!a:.60} was changed"
+            )
+    directory = _directory(members)
+    if _end(members) + len(directory) != size or _differs(file, _end(members), directory):
         raise _damaged(path, "its directory was changed")
     return parts
 
 
-def _described(
-    path: str, name: str, told: Any, member: _Member
-) -> tuple[np.dtype[Any], tuple[int, ...]]:
-    """Read type and shape of an array, which must need as many bytes as there are."""
-    if not NAME.fullmatch(name) or len(name) > LONGEST_NAME:
+def _differs(file: BinaryIO, place: int, expected: bytes) -> bool:
+    file.seek(place)
+    return file.read(len(expected)) != expected
+
+
+def _check_names(path: str, infos: list[zipfile.ZipInfo], arrays: Mapping[str, Any]) -> None:
+    """Refuse a file whose members are not those of its manifest."""
+    for info in infos:
+        if info.compress_type != zipfile.ZIP_STORED:
+            raise _damaged(path, f"its member {info.filename!a:.60} is compressed")
+    expected = [*(f"{name}.npy" for name in arrays), MANIFEST]
+    names = [info.filename for info in infos]
+    if names == expected:
+        return
+    known = set(expected)
+    for name in names:
+        if name not in known:
+            raise _damaged(path, f"its member {name!a:.60} is not in its {MANIFEST}")
+    if len(set(names)) != len(names):
+        raise _damaged(path, "it holds two members of one name")
+    raise _damaged(path, f"its members are not those of its {MANIFEST}, in their order")
+
+
+def _expected_header(path: str, name: str, said: Any, member: zipfile.ZipInfo) -> bytes:
+    """Return the header of an array as it is described, which must need as many bytes as there are."""
+    if not _can_be_name(name):
         raise _damaged(path, f"{name!a:.60} cannot be the name of an array")
-    if not isinstance(told, dict) or set(told) != {"dtype", "shape", "crc32"}:
+    if not isinstance(said, dict) or set(said) != {"dtype", "shape", "crc32"}:
         raise _damaged(path, f"the array {name!r} is not described by dtype, shape and crc32")
-    dtype, shape = told["dtype"], told["shape"]
+    dtype, shape = said["dtype"], said["shape"]
     if not isinstance(dtype, str) or dtype not in DTYPES:
         raise _damaged(path, f"the array {name!r} has the type {dtype!a:.60}, not plain numbers")
     # NumPy counts bytes in 63 bits, and a length of 0 does not excuse the others.
@@ -481,11 +467,13 @@ def _described(
     sound = sound and all(type(length) is int and 0 <= length <= room for length in shape)
     if not sound or math.prod(max(1, length) for length in shape) > room:
         raise _damaged(path, f"the array {name!r} has no shape that an array can have")
-    needed = len(_npy_header(dtype, tuple(shape))) + math.prod(shape) * np.dtype(dtype).itemsize
-    if needed != member.size:
+    header = _npy_header(dtype, shape)
+    needed = len(header) + math.prod(shape) * np.dtype(dtype).itemsize
+    if needed != member.file_size:
         raise _damaged(
-            path, f"the array {name!r} needs {needed} bytes for its shape, but has {member.size}"
+            path,
+            f"the array {name!r} needs {needed} bytes for its shape, but has {member.file_size}",
         )
-    if told["crc32"] != member.crc:
+    if said["crc32"] != member.CRC:
         raise _damaged(path, f"the array {name!r} has another checksum in the {MANIFEST}")
-    return np.dtype(dtype), tuple(shape)
+    return header

@@ -2,6 +2,7 @@
 
 import dataclasses
 import errno
+import functools
 import itertools
 import json
 import os
@@ -15,11 +16,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import halfseen as hs
 from halfseen import archive, files
 from halfseen.archive import ArchiveError, read_archive, write_archive
-from halfseen.solvers.full_information import journal, learn
+from halfseen.cli import app
+from halfseen.solvers.full_information import checkpoint as module
+from halfseen.solvers.full_information import learn
 from halfseen.solvers.full_information.ascent import Ascent, State
 from halfseen.solvers.full_information.charts import Chart
 from halfseen.solvers.full_information.expectation import Moments
@@ -137,6 +141,12 @@ def run(kind, **more):
         return hs.fit(X, rule, "full", **{"random_state": 5, **options, **more})
 
 
+@functools.cache
+def reference(kind):
+    """Everything of a run that was never stopped."""
+    return everything(run(kind))
+
+
 @pytest.fixture
 def steps(monkeypatch):
     """Count steps of climbs that are written down, and stop in the middle of one when told to."""
@@ -161,25 +171,40 @@ def steps(monkeypatch):
     return Steps
 
 
+def remember_trials(patch):
+    """Make first climbs, which no checkpoint holds, once for all runs."""
+    climb, made = learn.climb, {}
+
+    def remembered(rows, m_step, start, settings, climb_only=False):
+        key = settings.most_steps, *(part.tobytes() for part in start)
+        if settings.most_steps != learn.TRIAL_STEPS or key not in made:
+            made[key] = climb(rows, m_step, start, settings, climb_only)
+        return made[key]
+
+    patch.setattr(learn, "climb", remembered)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_bits_when_it_is_stopped_after_every_step(kind, tmp_path, steps, monkeypatch):
     if kind == "pieces on disk":
         monkeypatch.setattr("halfseen.scaling.sources.budget", lambda *given: 1000)
-    reference = everything(run(kind))
+    never_stopped = everything(run(kind))
     total, path = steps.made, tmp_path / "c"
     steps.made = 0
-    for stop in range(1, total):
-        steps.last = stop
-        # The seed is in the checkpoint; the number of threads may change.
-        how = {"random_state": None} if path.exists() else {}
-        with pytest.raises(Stopped):
-            run(kind, checkpoint=path, every=0, resume=True, n_jobs=1 + stop % 2, **how)
-        assert steps.made == stop
+    with monkeypatch.context() as patch:
+        remember_trials(patch)
+        for stop in range(1, total):
+            steps.last = stop
+            # The seed is in the checkpoint; the number of threads may change.
+            how = {"random_state": None} if path.exists() else {}
+            with pytest.raises(Stopped):
+                run(kind, checkpoint=path, every=0, resume=True, n_jobs=1 + stop % 2, **how)
+            assert steps.made == stop
     steps.last = None
-    assert everything(run(kind, checkpoint=path, every=0, resume=True)) == reference
+    assert everything(run(kind, checkpoint=path, every=0, resume=True)) == never_stopped
     assert steps.made == total
     # From its end nothing is left to be done; the answer is the same.
-    assert everything(run(kind, checkpoint=path, every=0, resume=True)) == reference
+    assert everything(run(kind, checkpoint=path, every=0, resume=True)) == never_stopped
     assert steps.made == total
     assert [one.name for one in tmp_path.iterdir()] == ["c"]
 
@@ -189,11 +214,11 @@ def test_every_phase_is_stopped_in(tmp_path):
     phases, climbs = set(), {}
     for kind in ("limits", "penalty chosen", "several starts", "many steps"):
         run(kind, checkpoint=tmp_path / kind)
-        with read_archive(tmp_path / kind, journal.FORMAT, journal.VERSION) as found:
+        with read_archive(tmp_path / kind, module.FORMAT, module.VERSION) as found:
             told = found.content["climbs"]
         climbs[kind] = len(told)
         phases.update(phase for one in told for phase in one["phases"])
-    assert phases == set(journal._PHASES)
+    assert phases == set(module._PHASES)
     assert climbs["limits"] == 1
     assert climbs["penalty chosen"] > 2
     assert climbs["several starts"] == 4
@@ -203,7 +228,7 @@ def test_every_phase_is_stopped_in(tmp_path):
 def test_without_a_part_of_the_state_the_answer_is_another(part, tmp_path, steps, monkeypatch):
     """What is compared above would tell: a part that is not restored changes bits."""
     kind = "many steps"
-    reference = everything(run(kind))
+    never_stopped = everything(run(kind))
     total, differ = steps.made, []
     for stop in (total // 2, total - 2, total - 1):
         path = tmp_path / str(stop)
@@ -211,7 +236,7 @@ def test_without_a_part_of_the_state_the_answer_is_another(part, tmp_path, steps
         with pytest.raises(Stopped):
             run(kind, checkpoint=path, every=0)
         steps.last = None
-        read = journal._read_record
+        read = module._read_record
 
         def forgetful(*given, read=read):
             record = read(*given)
@@ -220,9 +245,9 @@ def test_without_a_part_of_the_state_the_answer_is_another(part, tmp_path, steps
             return record
 
         with monkeypatch.context() as patch:
-            patch.setattr(journal, "_read_record", forgetful)
+            patch.setattr(module, "_read_record", forgetful)
             again = run(kind, checkpoint=path, every=0, resume=True)
-        differ.append(everything(again) != reference)
+        differ.append(everything(again) != never_stopped)
     assert any(differ)
 
 
@@ -246,25 +271,25 @@ def test_every_part_of_a_state_comes_back(tmp_path, rng):
         assert plain(getattr(state, field.name)) != plain(getattr(default, field.name))
     numbers = {"value": -np.inf, "gain": np.inf, "ratio": 0.3}
     history = [{"mean": rng.normal(size=d), "phase": "settling", **numbers}] * 4
-    record = journal.Record(state, history, True)
-    arrays = {f"climb0.{name}": array for name, array in journal._arrays_of(record).items()}
-    write_archive(tmp_path / "c", "x", 1, {"told": journal._tell(record)}, arrays)
-    same = journal.Run({"shape": [40, d]}, chart.m_step)
+    record = module.Record(state, history, True)
+    arrays = {f"climb0.{name}": array for name, array in module._arrays_of(record).items()}
+    write_archive(tmp_path / "c", "x", 1, {"told": module._plain_part(record)}, arrays)
+    same = module.Run({"shape": [40, d]}, chart.m_step)
     with read_archive(tmp_path / "c", "x", 1) as found:
-        again = journal._read_record(found, 0, found.content["told"], same)
+        again = module._read_record(found, 0, found.content["told"], same)
     assert plain(again) == plain(record)
 
 
 class TestWhen:
     def test_every_is_in_seconds(self, tmp_path, monkeypatch):
         moments = []
-        write = journal.Journal.write
+        write = module.Checkpoint.write
 
         def noted(self, *given):
             moments.append(time.monotonic())
             write(self, *given)
 
-        monkeypatch.setattr(journal.Journal, "write", noted)
+        monkeypatch.setattr(module.Checkpoint, "write", noted)
         run("limits", checkpoint=tmp_path / "c")
         assert len(moments) == 1, "with a minute between, only the end is written"
         moments.clear()
@@ -274,17 +299,17 @@ class TestWhen:
         assert short <= 4
 
     def test_a_generator_gives_the_seed_before(self, tmp_path, steps):
-        reference = everything(run("limits", random_state=np.random.default_rng(8)))
+        never_stopped = everything(run("limits", random_state=np.random.default_rng(8)))
         steps.made, steps.last = 0, 3
         how = {"checkpoint": tmp_path / "c", "every": 0}
         with pytest.raises(Stopped):
             run("limits", random_state=np.random.default_rng(8), **how)
         steps.last = None
-        assert everything(run("limits", random_state=None, resume=True, **how)) == reference
+        assert everything(run("limits", random_state=None, resume=True, **how)) == never_stopped
 
     def test_resume_starts_where_there_is_nothing_to_go_on_from(self, tmp_path):
-        reference = everything(run("limits"))
-        assert everything(run("limits", checkpoint=tmp_path / "c", resume=True)) == reference
+        fit = run("limits", checkpoint=tmp_path / "c", resume=True)
+        assert everything(fit) == reference("limits")
 
 
 @pytest.fixture(scope="module")
@@ -363,13 +388,13 @@ class TestRefusals:
         assert checkpoint.read_bytes() == before
 
     def test_another_version(self, checkpoint, monkeypatch):
-        monkeypatch.setattr(journal, "__version__", "0.0.9")
+        monkeypatch.setattr(module, "__version__", "0.0.9")
         with pytest.raises(ArchiveError, match="of another version of halfseen"):
             resumed(checkpoint)
 
     def test_a_newer_format(self, checkpoint, monkeypatch):
-        told = rf"written by a newer halfseen \(format {journal.VERSION}, this one reads 0\)"
-        monkeypatch.setattr(journal, "VERSION", 0)
+        told = rf"written by a newer halfseen \(format {module.VERSION}, this one reads 0\)"
+        monkeypatch.setattr(module, "VERSION", 0)
         with pytest.raises(ArchiveError, match=told):
             resumed(checkpoint)
 
@@ -445,28 +470,48 @@ class TestRefusals:
             hs.fit(X, rule, method, checkpoint=tmp_path / "c")
 
 
+@pytest.fixture(scope="module")
+def right_away(stopped, tmp_path_factory):
+    """Resume where a fit does so, which it comes to after reading the table."""
+    runs, take_up = [], module.Checkpoint.for_run
+    path = shutil.copy(stopped, tmp_path_factory.mktemp("run") / "c")
+
+    def noted(self, run):
+        runs.append(run)
+        return take_up(self, run)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module.Checkpoint, "for_run", noted)
+        resumed(path)
+    return lambda path: module.open_checkpoint(path, 0, True).for_run(*runs)
+
+
+def through_fit(path):
+    return resumed(path, random_state=None)
+
+
 class TestCrafted:
     """Archives that are whole, but that no run wrote."""
 
-    def craft(self, path, change):
-        with read_archive(path, journal.FORMAT, journal.VERSION) as old:
+    def craft(self, path, change, resume=through_fit):
+        with read_archive(path, module.FORMAT, module.VERSION) as old:
             content, arrays = old.content, dict(old.arrays())
         change(content, arrays)
-        write_archive(path, journal.FORMAT, journal.VERSION, content, arrays)
+        write_archive(path, module.FORMAT, module.VERSION, content, arrays)
         with pytest.raises(ArchiveError, match="is not a checkpoint that halfseen wrote") as told:
-            resumed(path, random_state=None)
+            resume(path)
         return str(told.value)
 
     def test_what_is_written_back_as_it_was_goes_on(self, checkpoint):
-        with read_archive(checkpoint, journal.FORMAT, journal.VERSION) as old:
+        with read_archive(checkpoint, module.FORMAT, module.VERSION) as old:
             content, arrays = old.content, dict(old.arrays())
         before = checkpoint.read_bytes()
-        write_archive(checkpoint, journal.FORMAT, journal.VERSION, content, arrays)
+        write_archive(checkpoint, module.FORMAT, module.VERSION, content, arrays)
         assert checkpoint.read_bytes() == before
-        assert everything(resumed(checkpoint)) == everything(run("limits"))
+        assert everything(resumed(checkpoint)) == reference("limits")
 
-    def test_every_array_missing_too_long_of_another_type(self, checkpoint, tmp_path):
-        with read_archive(checkpoint, journal.FORMAT, journal.VERSION) as old:
+    def test_every_array_missing_too_long_of_another_type(self, checkpoint, tmp_path, right_away):
+        with read_archive(checkpoint, module.FORMAT, module.VERSION) as old:
             names = old.names
         changes = [
             lambda arrays, name: arrays.pop(name),
@@ -481,9 +526,9 @@ class TestCrafted:
             # The gains of fewer steps may be those of more.
             for change in changes[: 3 if name == "climb0.climbed" else 4]:
                 path = shutil.copy(checkpoint, tmp_path / "crafted")
-                self.craft(path, lambda _, arrays, n=name, c=change: c(arrays, n))
+                self.craft(path, lambda _, arrays, n=name, c=change: c(arrays, n), right_away)
                 tried += 1
-        assert tried == 4 * len(journal._SHAPES) - 1
+        assert tried == 4 * len(module._SHAPES) - 1
 
     @pytest.mark.parametrize(
         "change",
@@ -524,7 +569,7 @@ class TestCrafted:
         with pytest.raises(Stopped):
             hs.fit(X, rule, "full", random_state=5, checkpoint=small, every=0)
         steps.last = None
-        with read_archive(small, journal.FORMAT, journal.VERSION) as other:
+        with read_archive(small, module.FORMAT, module.VERSION) as other:
             theirs = dict(other.arrays())
 
         def swap(content, arrays):
@@ -565,7 +610,7 @@ class TestDiskIsFull:
         monkeypatch.undo()
         assert checkpoint.read_bytes() == before
         assert [one.name for one in checkpoint.parent.iterdir()] == ["c"]
-        assert everything(resumed(checkpoint)) == everything(run("limits"))
+        assert everything(resumed(checkpoint)) == reference("limits")
 
     def test_at_the_end_the_answer_is_not_lost(self, checkpoint, monkeypatch):
         before = checkpoint.read_bytes()
@@ -577,7 +622,7 @@ class TestDiskIsFull:
         with pytest.warns(hs.errors.HalfseenWarning, match="cannot be written: No space left"):
             fit = resumed(checkpoint)
         monkeypatch.undo()
-        assert everything(fit) == everything(run("limits"))
+        assert everything(fit) == reference("limits")
         assert checkpoint.read_bytes() == before
 
 
@@ -635,9 +680,10 @@ Ascent.step = step
 app(sys.argv[2:], prog_name="halfseen")
 """
 
-    def halfseen(self, folder, interrupt_at, *words):
+    def interrupted(self, folder, step, *words):
+        """Run a command in a process of its own, which presses Ctrl-C in the middle of a step."""
         done = subprocess.run(
-            [sys.executable, "-c", self.SCRIPT, str(interrupt_at), *words],
+            [sys.executable, "-c", self.SCRIPT, str(step), *words],
             cwd=folder,
             env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"},
             capture_output=True,
@@ -647,23 +693,25 @@ app(sys.argv[2:], prog_name="halfseen")
         return done.returncode, done.stdout, done.stderr
 
     @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="interrupts of POSIX")
-    def test_an_interrupted_fit_is_resumed(self, tmp_path):
+    def test_an_interrupted_fit_is_resumed(self, tmp_path, monkeypatch):
         X, _, _ = limits(2, 300)
         rows = [",".join("" if np.isnan(x) else repr(float(x)) for x in row) for row in X]
         (tmp_path / "t.csv").write_text("\n".join(["a,b", *rows]) + "\n")
         words = ["fit", "t.csv", "--seen", "a, b: >=-0.3", "--seed", "3", "--output"]
-        assert self.halfseen(tmp_path, 0, *words, "whole.json")[0] == 0
+        monkeypatch.chdir(tmp_path)
+        halfseen = functools.partial(CliRunner().invoke, app)
+        assert halfseen([*words, "whole.json"]).exit_code == 0
         kept = [*words, "part.json", "--checkpoint", "c", "--every", "0"]
-        code, _, err = self.halfseen(tmp_path, 2, *kept)
+        code, _, err = self.interrupted(tmp_path, 2, *kept)
         assert code == 130, err
         assert "press Ctrl-C again to stop at once" in err
         told = " ".join(err.split())
         assert "interrupted after 2 steps; c has the state, and --resume goes on" in told
         assert not (tmp_path / "part.json").exists()
-        code, _, err = self.halfseen(tmp_path, 0, *kept)
-        assert code == 2
-        assert "--resume" in err
-        code, _, err = self.halfseen(tmp_path, 0, *kept, "--resume")
-        assert code == 0, err
+        refused = halfseen(kept)
+        assert refused.exit_code == 2
+        assert "--resume" in refused.stderr
+        done = halfseen([*kept, "--resume"])
+        assert done.exit_code == 0, done.stderr
         whole, part = (json.loads((tmp_path / f"{n}.json").read_text()) for n in ("whole", "part"))
         assert part == whole

@@ -15,7 +15,7 @@ import halfseen as hs
 from halfseen import archive
 from halfseen.archive import read_archive
 from halfseen.errors import Interrupted
-from halfseen.solvers.full_information import journal
+from halfseen.solvers.full_information import checkpoint as module
 from halfseen.solvers.full_information.ascent import Ascent
 from halfseen.solvers.loop import interrupts_held
 from tests.scaling.test_checkpoints import everything, limits, run
@@ -32,7 +32,7 @@ def press():
 
 
 def steps_in(path):
-    with read_archive(path, journal.FORMAT, journal.VERSION) as found:
+    with read_archive(path, module.FORMAT, module.VERSION) as found:
         return len(found.array("climb0.history.ratio"))
 
 
@@ -65,7 +65,7 @@ class TestOnce:
         reference = everything(run("limits"))
         during_step.clear()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(journal, "EVERY", 3600.0)
+            patch.setattr(module, "EVERY", 3600.0)
             # Steps of the reference were counted too.
             during_step[reference_steps(reference) + 4] = press
             with pytest.raises(Interrupted, match=r"after 4 steps; .*c has the state") as told:
@@ -140,7 +140,7 @@ class TestTwice:
 
         monkeypatch.setattr(archive, "_write_member", slow)
         during_step[1] = during_step[2] = lambda: None
-        monkeypatch.setattr(journal.Journal, "due", property(lambda self: not path.exists()))
+        monkeypatch.setattr(module.Checkpoint, "due", property(lambda self: not path.exists()))
         with pytest.raises(KeyboardInterrupt) as told:
             run("limits", checkpoint=path)
         assert not isinstance(told.value, Interrupted)
@@ -268,7 +268,7 @@ def test_killed_at_any_moment(tmp_path):
 
 def steps_at_least(path, before):
     """Read everything in a checkpoint; a later one is no earlier."""
-    with read_archive(path, journal.FORMAT, journal.VERSION) as found:
+    with read_archive(path, module.FORMAT, module.VERSION) as found:
         for _ in found.arrays():
             pass
     now = steps_in(path)

@@ -6,20 +6,17 @@ and ``NotSaved`` stands for such a rule in a fit that was read again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from halfseen.errors import InputError
 from halfseen.missingness.base import Missingness
 from halfseen.missingness.combined import Combined
 from halfseen.missingness.detection_limits import DetectionLimits
-from halfseen.missingness.holes import Holes, Scan
 from halfseen.missingness.linear_threshold import LinearThreshold
 from halfseen.missingness.named_rules import Rules
-from halfseen.missingness.regions import Region
 from halfseen.missingness.self_censoring import SelfCensoring
 from halfseen.missingness.self_selection import SelfSelection
 from halfseen.missingness.sets import Interval, SeenSet, Union
@@ -28,6 +25,8 @@ from halfseen.missingness.sets import Interval, SeenSet, Union
 Keep = Callable[[str, NDArray[Any]], str]
 Find = Callable[[Any], NDArray[Any]]
 
+# Classes derived from these may mean something else.
+WRITTEN = (DetectionLimits, SelfCensoring, LinearThreshold, SelfSelection, Combined, Rules)
 # Rules within rules: Combined may hold Combined, but nobody needs it deeper than this.
 DEEPEST = 10
 # What a message shows of a rule that could not be written.
@@ -39,123 +38,91 @@ class CannotBeWritten(InputError):
 
 
 class NotSaved(Missingness):
-    """Stands for a rule that could not be written to a file; ``told`` is how it was shown."""
+    """Stands for a rule that could not be written to a file; ``shown`` is how it showed itself."""
 
-    def __init__(self, told: str) -> None:
+    def __init__(self, shown: str) -> None:
         # It comes from a file, and goes into messages.
-        self.told = "".join(c if c.isprintable() else "?" for c in told[:LONGEST])
-
-    def _refuse(self) -> NoReturn:
-        raise InputError(
-            f"this fit was saved without its rule, {self.told}: a file holds no functions. Pass "
-            "missingness=."
-        )
+        self.shown = "".join(c if c.isprintable() else "?" for c in shown[:LONGEST])
 
     @property
     def width(self) -> None:
         """Not known."""
         return None
 
-    def for_columns(self, names: Sequence[str]) -> NoReturn:
-        """Refused, like everything that asks the rule."""
-        self._refuse()
+    def _refuse(self, *given: Any, **named: Any) -> NoReturn:
+        raise InputError(
+            f"this fit was saved without its rule, {self.shown}: a file holds no functions. Pass "
+            "missingness=."
+        )
 
-    def seen(self, Y: ArrayLike, random_state: Any = None) -> NDArray[np.bool_]:
-        """Refused."""
-        self._refuse()
-
-    def hidden_region(self, X: ArrayLike) -> Region:
-        """Refused."""
-        self._refuse()
-
-    def holes(self, X: NDArray[np.floating], scan: Scan) -> Holes:
-        """Refused."""
-        self._refuse()
-
-    def check(
-        self,
-        X: NDArray[np.floating],
-        names: Sequence[str],
-        at_random: NDArray[np.bool_] | None = None,
-    ) -> None:
-        """Refused."""
-        self._refuse()
+    # Everything that asks the rule.
+    for_columns = seen = hidden_region = holes = check = _refuse
 
     def __repr__(self) -> str:
-        return f"<not saved: {self.told}>"
+        return f"<not saved: {self.shown}>"
 
 
 def write_rule(rule: Missingness, keep: Keep, depth: int = 0) -> dict[str, Any]:
-    """Return a rule as plain data, its arrays kept apart; raise ``CannotBeWritten`` where it has none.
-
-    A class derived from one of these may mean something else, so only they themselves are written.
-    """
-    kind = type(rule)
+    """Return a rule as plain data, its arrays kept apart; raise ``CannotBeWritten`` where it is none."""
     if depth > DEEPEST:
         raise CannotBeWritten(f"rules within rules are written at most {DEEPEST} deep.")
     if isinstance(rule, NotSaved):
         raise CannotBeWritten("it was not saved before.")
-    if kind is DetectionLimits:
-        assert isinstance(rule, DetectionLimits)
+    if type(rule) not in WRITTEN:
+        raise CannotBeWritten(f"{type(rule).__name__} is known only as a function.")
+    if isinstance(rule, DetectionLimits):
         return {
             "kind": "detection limits",
             "lower": keep("lower", rule.lower),
             "upper": keep("upper", rule.upper),
             "labels": None if rule.labels is None else list(rule.labels),
         }
-    if kind is SelfCensoring:
-        assert isinstance(rule, SelfCensoring)
-        count = 1 if rule.width is None else rule.width
-        sets = [_write_set(rule.column_set(k)) for k in range(count)]
+    if isinstance(rule, SelfCensoring):
+        sets = [_write_set(rule.column_set(k)) for k in range(rule.width or 1)]
         return {"kind": "self-censoring", "shared": rule.width is None, "sets": sets}
-    if kind is LinearThreshold:
-        assert isinstance(rule, LinearThreshold)
+    if isinstance(rule, LinearThreshold):
         return {"kind": "linear threshold", "V": keep("V", rule.V), "b": keep("b", rule.b)}
-    if kind is SelfSelection:
-        assert isinstance(rule, SelfSelection)
+    if isinstance(rule, SelfSelection):
         groups = None if rule.groups is None else [list(group) for group in rule.groups]
         return {"kind": "self-selection", "groups": groups, "largest": rule.largest}
-    if kind is Combined:
-        assert isinstance(rule, Combined)
+    if isinstance(rule, Combined):
         parts = [[list(own), write_rule(part, keep, depth + 1)] for own, part in rule.parts]
         return {"kind": "combined", "parts": parts}
-    if kind is Rules:
-        assert isinstance(rule, Rules)
-        return {"kind": "rules", **_write_texts(rule._told)}
-    raise CannotBeWritten(f"{kind.__name__} is known only as a function.")
+    assert isinstance(rule, Rules)
+    return {"kind": "rules", **_write_texts(rule._told)}
 
 
-def read_rule(told: Any, find: Find, depth: int = 0) -> Missingness:
+def read_rule(said: Any, find: Find, depth: int = 0) -> Missingness:
     """Make a rule of what ``write_rule`` returned; raise an ``InputError`` for anything else."""
-    kind = _field(told, "kind", str)
+    kind = _field(said, "kind", str)
     if depth > DEEPEST:
         raise InputError(f"rules within rules are read at most {DEEPEST} deep.")
     if kind == "detection limits":
-        rule = DetectionLimits(find(told.get("lower")), find(told.get("upper")))
-        if told.get("labels") is not None:
-            labels = _strings(_field(told, "labels", list))
+        rule = DetectionLimits(find(said.get("lower")), find(said.get("upper")))
+        if said.get("labels") is not None:
+            labels = _strings(_field(said, "labels", list))
             if len(labels) != rule.width or len(set(labels)) != len(labels):
                 raise InputError("limits with names need one name for each column.")
             rule.labels = tuple(labels)
         return rule
     if kind == "self-censoring":
-        sets = [_read_set(item) for item in _field(told, "sets", list)]
-        shared = _field(told, "shared", bool)
+        sets = [_read_set(item) for item in _field(said, "sets", list)]
+        shared = _field(said, "shared", bool)
         if shared and len(sets) != 1:
             raise InputError("a set for all columns is one set.")
         return SelfCensoring(sets[0] if shared else sets)
     if kind == "linear threshold":
-        return LinearThreshold(find(told.get("V")), find(told.get("b")))
+        return LinearThreshold(find(said.get("V")), find(said.get("b")))
     if kind == "self-selection":
-        groups = None if told.get("groups") is None else _field(told, "groups", list)
-        return SelfSelection(groups, _field(told, "largest", bool))
+        groups = None if said.get("groups") is None else _field(said, "groups", list)
+        return SelfSelection(groups, _field(said, "largest", bool))
     if kind == "combined":
-        parts = _field(told, "parts", list)
+        parts = _field(said, "parts", list)
         if not all(isinstance(part, list) and len(part) == 2 for part in parts):
             raise InputError("each part of a combined rule has columns and a rule.")
         return Combined((part[0], read_rule(part[1], find, depth + 1)) for part in parts)
     if kind == "rules":
-        return Rules(_read_texts(told))
+        return Rules(_read_texts(said))
     raise InputError(f"{kind!a:.60} is no kind of rule.")
 
 
@@ -171,47 +138,49 @@ def _write_set(item: SeenSet) -> dict[str, Any]:
     }
 
 
-def _read_set(told: Any) -> SeenSet:
+def _read_set(said: Any) -> SeenSet:
     pieces = []
-    for piece in _field(told, "intervals", list):
+    for piece in _field(said, "intervals", list):
         if not isinstance(piece, list) or [type(part) for part in piece[2:]] != [bool, bool]:
             raise InputError("an interval has two ends, and says of each whether it belongs.")
         if not all(type(end) in (int, float) for end in piece[:2]):
             raise InputError("the ends of an interval are numbers.")
         pieces.append(Interval(*piece))
-    if _field(told, "union", bool):
+    if _field(said, "union", bool):
         return Union(pieces)
     if len(pieces) != 1:
         raise InputError("a set that is no union is one interval.")
     return pieces[0]
 
 
-def _write_texts(told: Any) -> dict[str, Any]:
+def _write_texts(said: Any) -> dict[str, Any]:
     """Keep a text, a list or a mapping as it was given."""
-    if isinstance(told, Mapping):
-        keys = [list(key) if isinstance(key, tuple) else key for key in told]
-        return {"columns": keys, "texts": list(told.values())}
-    return {"columns": None, "texts": told if isinstance(told, str) else list(told)}
+    if isinstance(said, Mapping):
+        keys = [list(key) if isinstance(key, tuple) else key for key in said]
+        return {"columns": keys, "texts": list(said.values())}
+    return {"columns": None, "texts": said if isinstance(said, str) else list(said)}
 
 
-def _read_texts(told: Mapping[str, Any]) -> Any:
-    texts, columns = told.get("texts"), told.get("columns")
+def _read_texts(said: Mapping[str, Any]) -> Any:
+    texts, columns = said.get("texts"), said.get("columns")
     if isinstance(texts, str) and columns is None:
         return texts
     texts = _strings(texts)
     if columns is None:
         return texts
-    keys = [tuple(_strings(key)) if isinstance(key, list) else key for key in _list(columns)]
-    _strings([part for key in keys for part in (key if isinstance(key, tuple) else (key,))])
-    if len(set(keys)) != len(texts) or len(keys) != len(texts):
+    keys = [
+        tuple(_strings(key)) if isinstance(key, list) else _strings([key])[0]
+        for key in _list(columns)
+    ]
+    if not len(set(keys)) == len(keys) == len(texts):
         raise InputError("rules by column need one text for each column.")
     return dict(zip(keys, texts, strict=True))
 
 
-def _field(told: Any, name: str, kind: type) -> Any:
-    if not isinstance(told, dict) or not isinstance(told.get(name), kind):
+def _field(said: Any, name: str, kind: type) -> Any:
+    if not isinstance(said, dict) or not isinstance(said.get(name), kind):
         raise InputError(f"a rule or a set lacks {name!r}, or has something else there.")
-    return told[name]
+    return said[name]
 
 
 def _list(given: Any) -> list[Any]:

@@ -34,7 +34,7 @@ from halfseen.scaling.engine import Engine
 from halfseen.scaling.sources import blocks_of, engine_for
 from halfseen.seeds import RandomState
 from halfseen.solvers.full_information import full
-from halfseen.solvers.full_information.journal import check_checkpoint
+from halfseen.solvers.full_information.checkpoint import check_checkpoint
 from halfseen.solvers.in_pieces import InPieces
 from halfseen.solvers.loss import Loss, read_loss
 from halfseen.solvers.missing_descent import missing_descent

@@ -47,7 +47,10 @@ class Keeper(Protocol[S]):
         ...
 
     def begin(self) -> tuple[S, list[dict[str, Any]], bool] | None:
-        """Return the state and the record that were written down, and whether that was the end."""
+        """Return the state and the record that were written down before, and whether they are the end's.
+
+        It is called once for each solver, before its first step.
+        """
         ...
 
     def write(self, state: S, history: list[dict[str, Any]], ended: bool) -> None:
@@ -66,11 +69,11 @@ def iterate(
 
     With a ``keeper`` it goes on from what was written down, and Ctrl-C waits for the end of a step.
     """
-    found = None if keeper is None else keeper.begin()
-    if found is not None and found[2]:
-        return found[0], found[1]
+    before = None if keeper is None else keeper.begin()
+    if before is not None and before[2]:
+        return before[0], before[1]
     history: list[dict[str, Any]]
-    state, history = (solver.init(), []) if found is None else found[:2]
+    state, history = (solver.init(), []) if before is None else before[:2]
     with (
         progress_bar(solver.name, solver.steps, progress) as advance,
         interrupts_held(keeper is not None) as pressed,

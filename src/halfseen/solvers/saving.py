@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, astuple, fields
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from halfseen.solvers.missing_descent import Defaults
 from halfseen.solvers.result import Estimate, MonteCarloErrors, Note, Source, Status, Tails
 
 Floats = NDArray[np.float64]
+T = TypeVar("T")
 
 FORMAT = "halfseen fit"
 VERSION = 1
@@ -41,13 +42,28 @@ LARGEST = 1e306
 # Lists take some 100 bytes an entry in memory, arrays as little as one: so many entries in all come from
 # arrays, and a list that is longer is not saved.
 MOST_ENTRIES = 2**20
+CALLED: dict[type, str] = {str: "a text", list: "a list", dict: "a JSON object"}
 # As wide as the table, and of no use without it.
 OF_THE_TABLE = ("missing_at_random",)
 # Seeds have 128 bits at most (SeedSequence's own entropy).
 SEED_BITS = 128
-# What a file holds of lost values, as arrays.
-LOSS_ARRAYS = ("share", "standard_error", "lower", "upper", "p_value")
 POWERS: dict[str, type[BoxCox]] = {"boxcox": BoxCox, "yeojohnson": YeoJohnson}
+# What a file holds of these as arrays.
+PLACE = ("mean", "covariance")
+LOSS_ARRAYS = ("share", "standard_error", "lower", "upper", "p_value")
+ERROR_ARRAYS = (*PLACE, "correlation", "parameters", "missing")
+# Shapes of arrays (d columns, p parameters, t numbers about tails), and between which numbers they lie.
+# None: any numbers, which are looked at by who gets them.
+POSITIVE, SHARE, FINITE = (0.0, np.inf), (0.0, 1.0), (-LARGEST, LARGEST)
+ARRAYS: dict[str, tuple[str, tuple[float, float] | None]] = {
+    "mean": ("d", None), "covariance": ("dd", None), "seen_share": ("d", SHARE),
+    "precision": ("dd", FINITE), "tails": ("t", POSITIVE),
+    "monte_carlo.mean": ("d", POSITIVE), "monte_carlo.covariance": ("dd", POSITIVE),
+    **{f"loss.{name}": ("d", None) for name in LOSS_ARRAYS}, "loss.share": ("d", SHARE),
+    "uncertainty.mean": ("d", POSITIVE), "uncertainty.covariance": ("dd", POSITIVE),
+    "uncertainty.correlation": ("dd", POSITIVE), "uncertainty.parameters": ("pp", FINITE),
+    "uncertainty.gaussian.mean": ("d", None), "uncertainty.gaussian.covariance": ("dd", None),
+}  # fmt: skip
 
 
 class Absent:
@@ -60,20 +76,13 @@ class Absent:
 def save(fit: Estimate, path: str | os.PathLike[str]) -> None:
     """Write a fit to one file; see ``Fit.save``."""
     store = _Store()
-    g = fit.gaussian
-    store.keep("mean", g.mean)
-    store.keep("covariance", g.covariance)
-    store.keep("seen_share", np.asarray(fit.seen_share, dtype=float))
-    if fit.precision is not None:
-        store.keep("precision", np.asarray(fit.precision, dtype=float))
+    store.keep_parts("", fit.gaussian, PLACE)
+    store.keep_parts("", fit, ("seen_share", "precision"))
     if fit.tails is not None:
         store.keep("tails", np.array(astuple(fit.tails), dtype=float))
-    if fit.monte_carlo_errors is not None:
-        store.keep("monte_carlo.mean", fit.monte_carlo_errors.mean)
-        store.keep("monte_carlo.covariance", fit.monte_carlo_errors.covariance)
-    if fit.loss is not None:
-        for name in LOSS_ARRAYS:
-            store.keep(f"loss.{name}", np.asarray(getattr(fit.loss, name), dtype=float))
+    store.keep_parts("monte_carlo.", fit.monte_carlo_errors, MonteCarloErrors._fields)
+    store.keep_parts("loss.", fit.loss, LOSS_ARRAYS)
+    loss, transforms = fit.loss, fit.transforms
     content = {
         "method": fit.method,
         "names": list(fit.names),
@@ -81,13 +90,11 @@ def save(fit: Estimate, path: str | os.PathLike[str]) -> None:
         "notes": [{"status": note.status.name, "text": note.text} for note in fit.notes],
         "parameters": fit.parameters,
         "frame": fit.frame,
-        "loss": _write_loss(fit.loss),
-        "transforms": _write_transforms(fit.transforms),
+        "loss": loss and {"group": loss.group.tolist(), "learned": loss.learned.tolist()},
+        "transforms": None if transforms is None else [*map(_write_transform, transforms)],
         "powers": _write_powers(fit.powers, store),
-        "history": {
-            key: _write_value(value, store, "history") for key, value in fit.history.items()
-        },
-        "uncertainty": _write_uncertainty(fit.uncertainty, g, store),
+        "history": _write_values(fit.history, store, "history"),
+        "uncertainty": _write_uncertainty(fit.uncertainty, fit.gaussian, store),
         "source": None if fit.source is None else _write_source(fit.source, store),
     }
     try:
@@ -143,49 +150,35 @@ def load(path: str | os.PathLike[str]) -> Estimate:
 
 
 def _read_fit(archive: Archive) -> Estimate:
-    content = archive.content
-    names = tuple(_strings(content.get("names"), "names"))
+    content, there = archive.content, archive.names
+    names = tuple(_texts(content.get("names"), "names"))
     check_names(names)
-    d = len(names)
-    find = _Finder(archive)
-    gaussian = Gaussian(find("mean", (d,)), find("covariance", (d, d)))
-    monte_carlo = None
-    if "monte_carlo.mean" in archive.names:
-        monte_carlo = MonteCarloErrors(
-            find.within("monte_carlo.mean", (d,)), find.within("monte_carlo.covariance", (d, d))
-        )
-    transforms = _read_transforms(content.get("transforms"), d)
-    history = _mapping(content.get("history"), "history")
-    source = content.get("source")
+    find = _Finder(archive, len(names))
+    gaussian = Gaussian(*find.parts("", PLACE))
+    transforms = _read_transforms(content.get("transforms"), len(names))
+    notes, source = _of_kind(content.get("notes"), list, "notes"), content.get("source")
+    frame, parameters = content.get("frame"), content.get("parameters")
     return Estimate(
         gaussian,
         _one_of(content.get("method"), METHODS[1:], "method"),
         names,
-        _rows(content.get("rows")),
-        find.within("seen_share", (d,), high=1.0),
-        _read_notes(content.get("notes")),
-        {key: _read_value(value, find) for key, value in history.items()},
+        _whole(content.get("rows"), "rows", 1, 2**63),
+        find("seen_share"),
+        tuple(_read_note(note) for note in notes),
+        _read_values(content.get("history"), find, "history"),
         source=None if source is None else _read_source(source, find),
         uncertainty=_read_uncertainty(content.get("uncertainty"), gaussian, find),
-        monte_carlo_errors=monte_carlo,
-        parameters=_optional_whole(content.get("parameters"), "parameters"),
-        precision=find.within("precision", (d, d), -LARGEST, LARGEST)
-        if "precision" in archive.names
+        monte_carlo_errors=MonteCarloErrors(*find.parts("monte_carlo.", PLACE))
+        if "monte_carlo.mean" in there
         else None,
+        parameters=None if parameters is None else _whole(parameters, "parameters"),
+        precision=find("precision") if "precision" in there else None,
         transforms=transforms,
-        frame=_read_frame(content.get("frame")),
-        tails=_read_tails(find) if "tails" in archive.names else None,
+        frame=None if frame is None else _one_of(frame, LIBRARIES, "frame"),
+        tails=_read_tails(find("tails")) if "tails" in there else None,
         powers=_read_powers(content.get("powers"), transforms, find),
-        loss=_read_loss(content.get("loss"), d, find),
+        loss=_read_loss(content.get("loss"), find),
     )
-
-
-def _read_tails(find: _Finder) -> Tails:
-    numbers = find.within("tails", (len(fields(Tails)),))
-    if numbers[0] < 1.0 or numbers[4] > 1.0 or numbers[5] not in (0.0, 1.0):
-        raise InputError("what is said of the tails cannot be.")
-    degrees, error, lower, upper, p_value, learned = numbers.tolist()
-    return Tails(degrees, error, lower, upper, p_value, bool(learned))
 
 
 class _Store:
@@ -198,6 +191,13 @@ class _Store:
     def keep(self, name: str, array: NDArray[Any]) -> str:
         self.arrays[name] = array
         return name
+
+    def keep_parts(self, prefix: str, owner: Any, names: Sequence[str]) -> None:
+        """Keep what an object has under these names, if there is an object and it has them."""
+        for name in names:
+            array = getattr(owner, name, None)
+            if array is not None:
+                self.keep(prefix + name, np.asarray(array, dtype=float))
 
     def keep_numbered(self, prefix: str, array: NDArray[Any]) -> str:
         return self.keep(f"{prefix}.{len(self.arrays)}", array)
@@ -212,8 +212,9 @@ class _Store:
 class _Finder:
     """Arrays of a file, each of them given out once: together they are no longer than the file."""
 
-    def __init__(self, archive: Archive) -> None:
-        self.archive = archive
+    def __init__(self, archive: Archive, d: int) -> None:
+        self.archive, self.d = archive, d
+        self.sizes = {"d": d, "p": d + d * (d + 1) // 2, "t": len(fields(Tails))}
         self.used: set[str] = set()
         self.entries = 0
 
@@ -230,7 +231,7 @@ class _Finder:
             raise InputError(f"the array {name!r} cannot be a list.")
         return array.tolist() if kind == "numbers" else list(array)
 
-    def __call__(self, name: Any, shape: tuple[int, ...] | None) -> Floats:
+    def floats(self, name: Any, shape: tuple[int, ...] | None = None) -> Floats:
         array = self.any(name)
         if array.dtype != np.float64 or (shape is not None and array.shape != shape):
             raise InputError(
@@ -239,54 +240,59 @@ class _Finder:
             )
         return array
 
-    def within(
-        self, name: str, shape: tuple[int, ...], low: float = 0.0, high: float = np.inf
-    ) -> Floats:
-        """Return an array of numbers that lie between two others; NaN lies nowhere."""
-        array = self(name, shape)
-        if not ((array >= low) & (array <= high)).all():
-            raise InputError(f"the array {name!r} must hold numbers from {low:g} to {high:g}.")
+    def __call__(self, name: str) -> Floats:
+        """Return an array of which it is known what it must be; NaN lies between no two numbers."""
+        letters, ends = ARRAYS[name]
+        array = self.floats(name, tuple(self.sizes[letter] for letter in letters))
+        if ends is not None and not ((array >= ends[0]) & (array <= ends[1])).all():
+            raise InputError(
+                f"the array {name!r} must hold numbers from {ends[0]:g} to {ends[1]:g}."
+            )
         return array
+
+    def parts(self, prefix: str, names: Sequence[str]) -> list[Floats]:
+        return [self(prefix + name) for name in names]
 
 
 # The parts of a fit.
 
 
-def _write_transforms(transforms: Sequence[Transform] | None) -> list[Any] | None:
-    if transforms is None:
-        return None
-    out = []
-    for transform in transforms:
-        if type(transform) in POWERS.values():
-            assert isinstance(transform, BoxCox)
-            power = None if transform.power is None else float(transform.power)
-            out.append({"name": transform.word, "power": power})
-        elif NAMED.get(transform.name) == transform:
-            out.append({"name": transform.name, "power": None})
-        else:
-            raise InputError(
-                f"the transform {transform!r} cannot be written to a file; {', '.join(NAMED)} can."
-            )
-    return out
+def _read_tails(numbers: Floats) -> Tails:
+    degrees, error, lower, upper, p_value, learned = numbers.tolist()
+    if degrees < 1.0 or p_value > 1.0 or learned not in (0.0, 1.0):
+        raise InputError("what is said of the tails cannot be.")
+    return Tails(degrees, error, lower, upper, p_value, bool(learned))
 
 
-def _read_transforms(told: Any, d: int) -> tuple[Transform, ...] | None:
-    if told is None:
+def _write_transform(transform: Transform) -> dict[str, Any]:
+    if type(transform) in POWERS.values():
+        assert isinstance(transform, BoxCox)
+        power = None if transform.power is None else float(transform.power)
+        return {"name": transform.word, "power": power}
+    if NAMED.get(transform.name) == transform:
+        return {"name": transform.name, "power": None}
+    raise InputError(
+        f"the transform {transform!r} cannot be written to a file; {', '.join(NAMED)} can."
+    )
+
+
+def _read_transform(said: Any) -> Transform:
+    said = _of_kind(said, dict, "transforms")
+    name, power = _one_of(said.get("name"), NAMED, "transforms"), said.get("power")
+    if name not in POWERS and power is None:
+        return NAMED[name]
+    if name in POWERS and isinstance(power, float) and math.isfinite(power):
+        return POWERS[name](power)
+    raise InputError(f"the transform {name} has a wrong power.")
+
+
+def _read_transforms(said: Any, d: int) -> tuple[Transform, ...] | None:
+    if said is None:
         return None
-    out: list[Transform] = []
-    for item in _list(told, "transforms"):
-        item = _mapping(item, "transforms")
-        name = _one_of(item.get("name"), NAMED, "transforms")
-        power = item.get("power")
-        if name not in POWERS and power is None:
-            out.append(NAMED[name])
-        elif name in POWERS and isinstance(power, float) and math.isfinite(power):
-            out.append(POWERS[name](power))
-        else:
-            raise InputError(f"the transform {name} has a wrong power.")
-    if len(out) != d:
-        raise InputError(f"{len(out)} transforms are told of {d} columns.")
-    return tuple(out)
+    transforms = tuple(_read_transform(item) for item in _of_kind(said, list, "transforms"))
+    if len(transforms) != d:
+        raise InputError(f"{len(transforms)} transforms are told of {d} columns.")
+    return transforms
 
 
 def _write_powers(
@@ -302,54 +308,42 @@ def _write_powers(
 
 
 def _read_powers(
-    told: Any, transforms: Sequence[Transform] | None, find: _Finder
+    said: Any, transforms: Sequence[Transform] | None, find: _Finder
 ) -> tuple[LearnedPower | None, ...] | None:
-    if told is None:
+    if said is None:
         return None
-    names = _list(told, "powers")
-    if len(names) != len(transforms or ()):
-        raise InputError(f"{len(names)} powers are told of {len(transforms or ())} columns.")
-    out = []
-    for name, transform in zip(names, transforms or (), strict=True):
+    names, transforms = _of_kind(said, list, "powers"), transforms or ()
+    if len(names) != len(transforms):
+        raise InputError(f"{len(names)} powers are told of {len(transforms)} columns.")
+    powers = []
+    for name, transform in zip(names, transforms, strict=True):
         if name is not None and not isinstance(transform, BoxCox):
             raise InputError(f"a power is told of a column with the transform {transform}.")
         power = getattr(transform, "power", None)
-        out.append(None if name is None else from_table(power, find(name, None)))
-    return tuple(out)
+        powers.append(None if name is None else from_table(power, find.floats(name)))
+    return tuple(powers)
 
 
-def _write_loss(loss: Loss | None) -> dict[str, Any] | None:
-    return (
-        None if loss is None else {"group": loss.group.tolist(), "learned": loss.learned.tolist()}
+def _read_loss(said: Any, find: _Finder) -> Loss | None:
+    if said is None:
+        return None
+    said, d = _of_kind(said, dict, "loss"), find.d
+    group, learned = (_of_kind(said.get(name), list, "loss") for name in ("group", "learned"))
+    numbered = all(type(k) is int and -1 <= k < d for k in group)
+    marked = all(isinstance(one, bool) for one in learned)
+    if not (numbered and marked and len(group) == len(learned) == d):
+        raise InputError("loss must say of each column which share is its own.")
+    return Loss(
+        learned=np.array(learned),
+        group=np.array(group, dtype=np.intp),
+        **{name: find(f"loss.{name}") for name in LOSS_ARRAYS},
     )
 
 
-def _read_loss(told: Any, d: int, find: _Finder) -> Loss | None:
-    if told is None:
-        return None
-    told = _mapping(told, "loss")
-    group, learned = (_list(told.get(name), "loss") for name in ("group", "learned"))
-    whole = all(isinstance(k, int) and not isinstance(k, bool) and -1 <= k < d for k in group)
-    if not (
-        whole and len(group) == len(learned) == d and all(isinstance(b, bool) for b in learned)
-    ):
-        raise InputError("loss must say of each column which share is its own.")
-    share = find.within("loss.share", (d,), high=1.0)
-    others = {name: find(f"loss.{name}", (d,)) for name in LOSS_ARRAYS if name != "share"}
-    return Loss(share, np.array(learned), np.array(group, dtype=np.intp), **others)
-
-
-def _read_notes(told: Any) -> tuple[Note, ...]:
-    notes = []
-    for item in _list(told, "notes"):
-        item = _mapping(item, "notes")
-        status = _one_of(item.get("status"), Status.__members__, "status")
-        notes.append(Note(Status[status], _string(item.get("text"), "notes")))
-    return tuple(notes)
-
-
-def _read_frame(told: Any) -> str | None:
-    return None if told is None else _one_of(told, LIBRARIES, "frame")
+def _read_note(said: Any) -> Note:
+    said = _of_kind(said, dict, "notes")
+    status = _one_of(said.get("status"), Status.__members__, "status")
+    return Note(Status[status], _of_kind(said.get("text"), str, "notes"))
 
 
 def _write_uncertainty(
@@ -357,65 +351,46 @@ def _write_uncertainty(
 ) -> dict[str, bool] | None:
     if errors is None:
         return None
-    for name in ("mean", "covariance", "correlation", "parameters", "missing"):
-        array = getattr(errors, name)
-        if array is not None:
-            store.keep(f"uncertainty.{name}", np.asarray(array))
+    store.keep_parts("uncertainty.", errors, ERROR_ARRAYS)
     own = errors.gaussian is not gaussian and errors.gaussian != gaussian
     if own:
-        store.keep("uncertainty.gaussian.mean", errors.gaussian.mean)
-        store.keep("uncertainty.gaussian.covariance", errors.gaussian.covariance)
-    return {
-        "parameters": errors.parameters is not None,
-        "missing": errors.missing is not None,
-        "gaussian": own,
-    }
+        store.keep_parts("uncertainty.gaussian.", errors.gaussian, PLACE)
+    has = {name: getattr(errors, name) is not None for name in ("parameters", "missing")}
+    return {**has, "gaussian": own}
 
 
-def _read_uncertainty(told: Any, gaussian: Gaussian, find: _Finder) -> StandardErrors | None:
-    if told is None:
+def _read_uncertainty(said: Any, gaussian: Gaussian, find: _Finder) -> StandardErrors | None:
+    if said is None:
         return None
-    has = _mapping(told, "uncertainty")
-    d = gaussian.dimension
-    p = d + d * (d + 1) // 2
+    has = _of_kind(said, dict, "uncertainty")
     if has.get("gaussian"):
-        gaussian = Gaussian(
-            find("uncertainty.gaussian.mean", (d,)), find("uncertainty.gaussian.covariance", (d, d))
-        )
-    missing = find("uncertainty.missing", None) if has.get("missing") else None
+        gaussian = Gaussian(*find.parts("uncertainty.gaussian.", PLACE))
+    missing = find.floats("uncertainty.missing") if has.get("missing") else None
     if missing is not None and missing.ndim != 1:
         raise InputError("shares of missing information are a vector.")
-    return StandardErrors(
-        find.within("uncertainty.mean", (d,)),
-        find.within("uncertainty.covariance", (d, d)),
-        find.within("uncertainty.correlation", (d, d)),
-        find.within("uncertainty.parameters", (p, p), -LARGEST, LARGEST)
-        if has.get("parameters")
-        else None,
-        gaussian,
-        missing,
-    )
+    parameters = find("uncertainty.parameters") if has.get("parameters") else None
+    mean, covariance, correlation = find.parts("uncertainty.", ERROR_ARRAYS[:3])
+    return StandardErrors(mean, covariance, correlation, parameters, gaussian, missing)
 
 
 def _write_source(source: Source, store: _Store) -> dict[str, Any]:
     rule = source.missingness if source.original is None else source.original_rule
+    call = {
+        key: Absent() if key in OF_THE_TABLE and value is not None else value
+        for key, value in source.call.items()
+    }
     return {
         "rule": None if rule is None else _write_rule(rule, store),
         "seed": int(source.seed),
-        "options": {k: _write_value(v, store, "options") for k, v in source.options.items()},
-        "call": {
-            key: {"kind": "absent"}
-            if key in OF_THE_TABLE and value is not None
-            else _write_value(value, store, "call")
-            for key, value in source.call.items()
-        },
+        "options": _write_values(source.options, store, "options"),
+        "call": _write_values(call, store, "call"),
     }
 
 
 def _write_rule(rule: Missingness, store: _Store) -> dict[str, Any]:
     own = _Store()
     try:
-        told = write_rule(rule, lambda name, array: f"rule.{own.keep_numbered(name, array)}")
+        said = write_rule(rule, lambda name, array: f"rule.{own.keep_numbered(name, array)}")
     except CannotBeWritten as error:
         if not isinstance(rule, NotSaved):
             warnings.warn(
@@ -424,41 +399,40 @@ def _write_rule(rule: Missingness, store: _Store) -> dict[str, Any]:
                 AssumptionWarning,
                 stacklevel=5,
             )
-        return {
-            "kind": "not saved",
-            "told": rule.told if isinstance(rule, NotSaved) else repr(rule),
-        }
+        shown = rule.shown if isinstance(rule, NotSaved) else repr(rule)
+        return {"kind": "not saved", "told": shown}
     for name, array in own.arrays.items():
         store.keep(f"rule.{name}", array)
-    return told
+    return said
 
 
-def _read_source(told: Any, find: _Finder) -> Source:
-    told = _mapping(told, "source")
-    seed = _whole(told.get("seed"), "seed")
+def _read_source(said: Any, find: _Finder) -> Source:
+    said = _of_kind(said, dict, "source")
+    seed = _whole(said.get("seed"), "seed")
     if seed.bit_length() > SEED_BITS:
         raise InputError(f"a seed has at most {SEED_BITS} bits.")
-    options, call = _mapping(told.get("options"), "options"), _mapping(told.get("call"), "call")
-    return Source(
-        None,
-        _read_rule(told.get("rule"), find),
-        None,
-        seed,
-        None,
-        {key: _read_value(value, find) for key, value in options.items()},
-        call={key: _read_value(value, find) for key, value in call.items()},
-    )
+    rule = _read_rule(said.get("rule"), find)
+    options, call = (_read_values(said.get(name), find, name) for name in ("options", "call"))
+    return Source(None, rule, None, seed, None, options, call=call)
 
 
-def _read_rule(told: Any, find: _Finder) -> Missingness | None:
-    if told is None:
+def _read_rule(said: Any, find: _Finder) -> Missingness | None:
+    if said is None:
         return None
-    if isinstance(told, dict) and told.get("kind") == "not saved":
-        return NotSaved(_string(told.get("told"), "rule"))
-    return read_rule(told, lambda name: find(name, None))
+    if isinstance(said, dict) and said.get("kind") == "not saved":
+        return NotSaved(_of_kind(said.get("told"), str, "rule"))
+    return read_rule(said, find.floats)
 
 
 # Values of any kind, for history and calls. A JSON object says its kind; everything else is itself.
+
+
+def _write_values(values: Mapping[str, Any], store: _Store, prefix: str) -> dict[str, Any]:
+    return {key: _write_value(value, store, prefix) for key, value in values.items()}
+
+
+def _read_values(said: Any, find: _Finder, what: str) -> dict[str, Any]:
+    return {key: _read_value(value, find) for key, value in _of_kind(said, dict, what).items()}
 
 
 def _write_value(value: Any, store: _Store, prefix: str) -> Any:
@@ -466,28 +440,21 @@ def _write_value(value: Any, store: _Store, prefix: str) -> Any:
         value = value.item()
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    if isinstance(value, np.ndarray):
-        if value.dtype.kind not in "fiub" or value.dtype.itemsize > 8:
-            return {"kind": "absent"}
+    if isinstance(value, list):
+        return _write_list(value, store, prefix)
+    if isinstance(value, np.ndarray) and value.dtype.kind in "fiub" and value.dtype.itemsize <= 8:
         return {"kind": "array", "name": store.keep_numbered(prefix, value)}
     if isinstance(value, Gaussian):
-        return {
-            "kind": "gaussian",
-            "mean": store.keep_numbered(prefix, value.mean),
-            "covariance": store.keep_numbered(prefix, value.covariance),
-        }
+        names = {name: store.keep_numbered(prefix, getattr(value, name)) for name in PLACE}
+        return {"kind": "gaussian", **names}
     if isinstance(value, Transform):
-        return {"kind": "transform", **(_write_transforms([value]) or [{}])[0]}
+        return {"kind": "transform", **_write_transform(value)}
     if isinstance(value, Defaults):
         return {"kind": "defaults", **asdict(value)}
     if isinstance(value, tuple):
         return {"kind": "tuple", "items": [_write_value(item, store, prefix) for item in value]}
-    if isinstance(value, list):
-        return _write_list(value, store, prefix)
-    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        items = {key: _write_value(item, store, prefix) for key, item in value.items()}
-        if not any(key.startswith("$") for key in items):
-            return {"kind": "mapping", "items": items}
+    if isinstance(value, Mapping) and _are_keys(value):
+        return {"kind": "mapping", "items": _write_values(value, store, prefix)}
     return {"kind": "absent"}
 
 
@@ -503,91 +470,69 @@ def _write_list(value: list[Any], store: _Store, prefix: str) -> Any:
         return store.keep_list("stack", prefix, np.array(value))
     if isinstance(first, dict) and len(value) > 1 and all(
         isinstance(item, dict) and list(item) == list(first) for item in value
-    ):  # fmt: skip
-        keys = [key for key in first if isinstance(key, str)]
-        if len(keys) == len(first) > 0 and not any(key.startswith("$") for key in keys):
-            columns = {key: _write_list([r[key] for r in value], store, prefix) for key in keys}
-            return {"kind": "records", "columns": columns}
+    ) and first and _are_keys(first):  # fmt: skip
+        columns = {key: _write_list([r[key] for r in value], store, prefix) for key in first}
+        return {"kind": "records", "columns": columns}
     return [_write_value(item, store, prefix) for item in value]
 
 
-def _read_value(told: Any, find: _Finder) -> Any:
-    if isinstance(told, list):
-        return [_read_value(item, find) for item in told]
-    if not isinstance(told, dict):
-        return told
-    kind = told.get("kind")
+def _are_keys(keys: Iterable[Any]) -> bool:
+    return all(isinstance(key, str) and not key.startswith("$") for key in keys)
+
+
+def _read_value(said: Any, find: _Finder) -> Any:
+    if isinstance(said, list):
+        return [_read_value(item, find) for item in said]
+    if not isinstance(said, dict):
+        return said
+    kind = said.get("kind")
     if kind == "absent":
         return Absent()
     if kind == "array":
-        return find.any(told.get("name"))
+        return find.any(said.get("name"))
     if kind in ("stack", "numbers"):
-        return find.list_of(told.get("name"), kind)
+        return find.list_of(said.get("name"), kind)
     if kind == "gaussian":
-        return Gaussian(find(told.get("mean"), None), find(told.get("covariance"), None))
+        return Gaussian(*(find.floats(said.get(name)) for name in PLACE))
     if kind == "transform":
-        return (_read_transforms([told], 1) or (None,))[0]
+        return _read_transform(said)
     if kind == "defaults":
-        fields: list[Any] = [told.get(name) for name in Defaults.__annotations__]
-        if not all(isinstance(number, float) for number in fields):
+        numbers: list[Any] = [said.get(field.name) for field in fields(Defaults)]
+        if not all(isinstance(number, float) for number in numbers):
             raise InputError("the defaults of a solver are numbers.")
-        return Defaults(*fields)
+        return Defaults(*numbers)
     if kind == "tuple":
-        return tuple(_read_value(item, find) for item in _list(told.get("items"), "history"))
+        return tuple(_read_value(_of_kind(said.get("items"), list, "history"), find))
     if kind == "mapping":
-        items = _mapping(told.get("items"), "history")
-        return {key: _read_value(item, find) for key, item in items.items()}
+        return _read_values(said.get("items"), find, "history")
     if kind == "records":
-        columns = _mapping(told.get("columns"), "history")
-        lists = [_read_value(column, find) for column in columns.values()]
-        if not lists or len({len(_list(column, "history")) for column in lists}) != 1:
+        columns = _read_values(said.get("columns"), find, "history")
+        if len({len(_of_kind(column, list, "history")) for column in columns.values()}) != 1:
             raise InputError("records need columns of one length.")
-        return [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     raise InputError(f"{kind!a:.60} is no kind of value.")
 
 
 # Checks.
 
 
-def _string(given: Any, what: str) -> str:
-    if not isinstance(given, str):
-        raise InputError(f"{what}: a text was expected.")
+def _of_kind(given: Any, kind: type[T], what: str) -> T:
+    if not isinstance(given, kind):
+        raise InputError(f"{what}: {CALLED[kind]} was expected.")
     return given
 
 
-def _strings(given: Any, what: str) -> list[str]:
-    return [_string(item, what) for item in _list(given, what)]
+def _texts(given: Any, what: str) -> list[str]:
+    return [_of_kind(item, str, what) for item in _of_kind(given, list, what)]
 
 
-def _list(given: Any, what: str) -> list[Any]:
-    if not isinstance(given, list):
-        raise InputError(f"{what}: a list was expected.")
+def _whole(given: Any, what: str, least: int = 0, below: float = np.inf) -> int:
+    if type(given) is not int or not least <= given < below:
+        raise InputError(f"{what} must be a whole number, at least {least}.")
     return given
 
 
-def _mapping(given: Any, what: str) -> dict[str, Any]:
-    if not isinstance(given, dict):
-        raise InputError(f"{what}: a JSON object was expected.")
-    return given
-
-
-def _rows(given: Any) -> int:
-    if not 1 <= _whole(given, "rows") < 2**63:
-        raise InputError("rows must be a whole number, at least 1.")
-    return int(given)
-
-
-def _whole(given: Any, what: str) -> int:
-    if isinstance(given, bool) or not isinstance(given, int) or given < 0:
-        raise InputError(f"{what} must be a whole number, at least 0.")
-    return given
-
-
-def _optional_whole(given: Any, what: str) -> int | None:
-    return None if given is None else _whole(given, what)
-
-
-def _one_of(given: Any, known: Any, what: str) -> str:
+def _one_of(given: Any, known: Iterable[str], what: str) -> str:
     if not isinstance(given, str) or given not in known:
         raise InputError(f"{what} must be one of {', '.join(known)}; got {given!a:.60}.")
     return given

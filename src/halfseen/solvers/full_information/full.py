@@ -18,7 +18,7 @@ from halfseen.missingness.base import Missingness
 from halfseen.parallel import resolve_jobs, single_blas_thread
 from halfseen.seeds import RandomState, seed_of
 from halfseen.solvers.conditionals import check_covariance
-from halfseen.solvers.full_information.journal import EVERY, describe_run, open_checkpoint
+from halfseen.solvers.full_information.checkpoint import EVERY, describe_run, open_checkpoint
 from halfseen.solvers.full_information.learn import Settings, learn
 from halfseen.solvers.full_information.learn_losses import LossyTable, learn_with_losses
 from halfseen.solvers.full_information.m_step import (
@@ -155,12 +155,12 @@ def full(
     """
     resolve_jobs(n_jobs)
     degrees = read_degrees(errors, degrees_of_freedom)
-    found = open_checkpoint(checkpoint, every, resume)
+    kept = open_checkpoint(checkpoint, every, resume)
     settings = Settings(
         positive_number("accuracy", accuracy),
         whole_number("most_steps", most_steps),
         standard_errors,
-        seed_of(random_state) if found is None else found.seed_or(random_state),
+        seed_of(random_state) if kept is None else kept.seed_or(random_state),
         progress,
         n_jobs,
     )
@@ -208,9 +208,9 @@ def full(
         if isinstance(m_step.structure, Shrinkage) and _too_few_rows(about) and mean is None:
             m_step = replace(m_step, margins=margins(rows))
         first = m_step.admit(*first)
-        if found is not None:
+        if kept is not None:
             run = describe_run(rows, m_step, first, settings, (penalty, degrees), start is not None)
-            settings = replace(settings, journal=found.for_run(run))
+            settings = replace(settings, checkpoint=kept.for_run(run))
         if isinstance(m_step.structure, Sparse) and penalty is None:
             m_step = replace(m_step, structure=choose_penalty(rows, m_step.mean, first, settings))
         common, following = (m_step, first, settings, notes), start is not None

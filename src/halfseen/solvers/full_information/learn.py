@@ -14,12 +14,12 @@ from scipy.special import chdtri
 from halfseen.gaussian import Gaussian
 from halfseen.solvers.full_information.ascent import Ascent, State, complete_errors
 from halfseen.solvers.full_information.charts import Chart
+from halfseen.solvers.full_information.checkpoint import Checkpoint
 from halfseen.solvers.full_information.information import (
     Information,
     can_inform,
     information,
 )
-from halfseen.solvers.full_information.journal import Journal
 from halfseen.solvers.full_information.m_step import (
     MStep,
     Sparse,
@@ -67,7 +67,7 @@ class Settings:
     seed: int
     progress: bool
     n_jobs: int | None
-    journal: Journal | None = None
+    checkpoint: Checkpoint | None = None
 
 
 @dataclass(frozen=True)
@@ -99,8 +99,7 @@ def climb(
         rows, m_step, *start, settings.accuracy, settings.most_steps,
         settings.standard_errors, settings.seed, climb_only,
     )  # fmt: skip
-    keeper = None if settings.journal is None else settings.journal.next_climb(rows)
-    state, history = iterate(solver, settings.progress, keeper)
+    state, history = iterate(solver, settings.progress, settings.checkpoint)
     near = state.gain <= solver.allowed or singular(state.covariance)
     reached = solver.done(state) and near and state.ratio <= settings.accuracy
     return Climb(
@@ -120,14 +119,14 @@ def best_start(
     with all of them. With the best come the log-likelihoods reached, and whether there were others.
     """
     few = replace(
-        settings, most_steps=TRIAL_STEPS, standard_errors=False, progress=False, journal=None
+        settings, most_steps=TRIAL_STEPS, standard_errors=False, progress=False, checkpoint=None
     )
     some = rows.sample(TRIAL_ROWS, settings.seed)
     tried = [climb(some, m_step, m_step.admit(*start), few, True) for start in starts]
     places = _apart(tried, some.overview.shape[0])[:MOST_PLACES]
     if len(places) == 1:
         return places[0], [one.state.value for one in tried], False
-    more = replace(few, most_steps=settings.most_steps, journal=settings.journal)
+    more = replace(few, most_steps=settings.most_steps, checkpoint=settings.checkpoint)
     found = [climb(rows, m_step, (one.mean, one.covariance), more, True) for one in places]
     tops = _apart(found, rows.overview.shape[0])
     heights = [one.state.value for one in found]

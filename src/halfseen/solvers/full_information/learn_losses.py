@@ -356,7 +356,7 @@ def _check_learnable(table: LossyTable, m_step: MStep, settings: Settings) -> No
             f"not regularised, of no more than 42 columns; here are {d}. State the share: "
             f"{argument('loss', 0.1)}."
         )
-    if settings.journal is not None:
+    if settings.checkpoint is not None:
         raise InputError(
             "a share of lost values is learned by many climbs, which a checkpoint does not hold. "
             f"State the share, or leave {argument('checkpoint')} out."

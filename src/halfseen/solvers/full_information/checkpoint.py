@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import numbers
-import operator
 import os
 import tempfile
 import time
 import warnings
 import weakref
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -89,11 +88,10 @@ def describe_run(
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part.tobytes() if isinstance(part, np.ndarray) else repr(part).encode())
-    about = rows.overview
     key = {
         "halfseen": __version__,
-        "shape": list(about.shape),
-        "names": list(about.names),
+        "shape": list(rows.overview.shape),
+        "names": list(rows.overview.names),
         "table": rows.checksum(),
         "seed": settings.seed,
         "parameters": digest.hexdigest(),
@@ -104,8 +102,7 @@ def describe_run(
     return Run(key, m_step)
 
 
-@dataclass
-class Record:
+class Record(NamedTuple):
     """A climb: where it is, how it came there, and whether that is its end."""
 
     state: State
@@ -113,91 +110,86 @@ class Record:
     ended: bool
 
 
-class Journal:
-    """What a run has done so far, and the file that says so.
+class Checkpoint:
+    """What a run has done so far, and the file that says so. It keeps one climb after another.
 
     Parameters
     ----------
     path : Path
     every : float
-        Seconds between one checkpoint and the next.
+        Seconds between one writing and the next.
     archive : Archive or None
-        The checkpoint to go on from.
+        The file to go on from.
     """
 
     def __init__(self, path: Path, every: float, archive: Archive | None) -> None:
         self.path, self.every, self._archive = path, every, archive
         self._run: dict[str, Any] = {}
         self._climbs: list[Record] = []
-        self._next = 0
+        self._current = -1
         self._written = time.monotonic()
         if archive is not None:
             # A run may fail before it comes to the checkpoint.
             weakref.finalize(self, archive.close)
 
     def close(self) -> None:
-        """Close the checkpoint to go on from."""
+        """Close the file to go on from."""
         if self._archive is not None:
             self._archive.close()
 
     def seed_or(self, random_state: RandomState) -> int:
-        """Return the seed that is given; where none is, that of the checkpoint."""
+        """Return the seed that is given; where none is, that of the file."""
         if self._archive is None or random_state is not None:
             return seed_of(random_state)
-        seed = _told(self._archive, "run", dict).get("seed")
-        if not _is_count(seed):
+        seed = _part(self._archive, "run", dict).get("seed")
+        if type(seed) is not int or seed < 0:
             raise _unlike(self._archive, f"its seed is {seed!r}")
-        return int(seed)
+        return seed
 
-    def for_run(self, run: Run) -> Journal:
-        """Take up the checkpoint, once it is known what is to be run; refuse that of another run."""
+    def for_run(self, run: Run) -> Checkpoint:
+        """Take up the file, once it is known what is to be run; refuse that of another run."""
         self._run = run.key
         if self._archive is None:
             return self
-        before = _told(self._archive, "run", dict)
+        before = _part(self._archive, "run", dict)
         other = [key for key, value in run.key.items() if before.get(key) != value]
         if other:
             # Whatever is computed from another table differs too.
-            told = [key for key in other if key not in _FOLLOW.get(other[0], ())]
+            named = [key for key in other if key not in _FOLLOW.get(other[0], ())]
             raise ArchiveError(
                 f"{self.path} is the checkpoint of another run: of "
-                f"{', '.join(_CALLED[key] for key in told)}. Repeat the call that wrote it, or "
+                f"{', '.join(_CALLED[key] for key in named)}. Repeat the call that wrote it, or "
                 "choose another file for this one."
             )
         with self._archive as archive:
             self._climbs = [
-                _read_record(archive, k, told, run)
-                for k, told in enumerate(_told(archive, "climbs", list))
+                _read_record(archive, k, said, run)
+                for k, said in enumerate(_part(archive, "climbs", list))
             ]
             if not self._climbs or not all(climb.ended for climb in self._climbs[:-1]):
                 raise _unlike(archive, "a climb has not ended before the next")
         self._archive = None
         return self
 
-    def next_climb(self, rows: Rows) -> ClimbKeeper:
-        """Return the keeper of the next climb of the run."""
-        number, self._next = self._next, self._next + 1
-        return ClimbKeeper(self, number)
-
-    def record(self, number: int) -> Record | None:
-        """Return what was written down of a climb."""
-        return self._climbs[number] if number < len(self._climbs) else None
+    def begin(self) -> Record | None:
+        """Turn to the next climb of the run; return what was written down of it."""
+        self._current += 1
+        return self._climbs[self._current] if self._current < len(self._climbs) else None
 
     @property
     def due(self) -> bool:
-        """Whether it is time for a checkpoint."""
+        """Whether it is time for writing."""
         return time.monotonic() - self._written >= self.every
 
-    def write(self, number: int, record: Record) -> None:
-        """Write the checkpoint, in place of the one before."""
-        self._climbs[number:] = [record]
-        told = [_tell(climb) for climb in self._climbs]
-        content = {"run": self._run, "climbs": told}
+    def write(self, state: State, history: History, ended: bool) -> None:
+        """Write the file, in place of the one before."""
+        self._climbs[self._current :] = [Record(state, history, ended)]
+        content = {"run": self._run, "climbs": [_plain_part(climb) for climb in self._climbs]}
         try:
             write_archive(self.path, FORMAT, VERSION, content, self._arrays())
         except OSError as error:
             text = f"the checkpoint {self.path} cannot be written: {error.strerror or error}."
-            if record.ended:
+            if ended:
                 # The answer is there: it is not to be lost for want of a file.
                 warnings.warn(text, HalfseenWarning, stacklevel=2)
                 return
@@ -207,41 +199,20 @@ class Journal:
             ) from error
         self._written = time.monotonic()
 
-    def _arrays(self) -> Iterator[tuple[str, NDArray[Any]]]:
+    def _arrays(self) -> Iterator[tuple[str, Floats]]:
         for k, climb in enumerate(self._climbs):
             for name, array in _arrays_of(climb).items():
                 yield f"climb{k}.{name}", array
-
-
-class ClimbKeeper:
-    """Keeps one climb; see ``loop.Keeper``."""
-
-    def __init__(self, journal: Journal, number: int) -> None:
-        self.journal, self.number = journal, number
-
-    def begin(self) -> tuple[State, History, bool] | None:
-        """Return where the climb was."""
-        found = self.journal.record(self.number)
-        return None if found is None else (found.state, found.history, found.ended)
-
-    @property
-    def due(self) -> bool:
-        """Whether it is time for a checkpoint."""
-        return self.journal.due
-
-    def write(self, state: State, history: History, ended: bool) -> None:
-        """Write a checkpoint."""
-        self.journal.write(self.number, Record(state, history, ended))
 
     def interrupted(self, history: History) -> Interrupted:
         """Return what to raise when Ctrl-C was pressed."""
         return Interrupted(
             f"interrupted after {len(history)} step{'' if len(history) == 1 else 's'}; "
-            f"{self.journal.path} has the state, and {argument('resume', True)} goes on from there."
+            f"{self.path} has the state, and {argument('resume', True)} goes on from there."
         )
 
 
-def open_checkpoint(path: Any, every: Any, resume: Any) -> Journal | None:
+def open_checkpoint(path: Any, every: Any, resume: Any) -> Checkpoint | None:
     """Read what was said about checkpoints; None where none are asked for."""
     if not isinstance(resume, bool):
         raise InputError(f"resume must be True or False; got {resume!r}.")
@@ -264,20 +235,20 @@ def open_checkpoint(path: Any, every: Any, resume: Any) -> Journal | None:
         why = getattr(error, "strerror", None) or error
         raise InputError(f"no checkpoint can be written to {target}: {why}.") from None
     if not target.exists():
-        return Journal(target, float(every), None)
+        return Checkpoint(target, float(every), None)
     if not resume:
         raise InputError(
             f"{target} is there already. Pass {argument('resume', True)} to go on from it, or "
             "remove it to start anew."
         )
-    return Journal(target, float(every), read_archive(target, FORMAT, VERSION))
+    return Checkpoint(target, float(every), read_archive(target, FORMAT, VERSION))
 
 
 def check_checkpoint(checkpoint: Any = None, every: Any = EVERY, resume: Any = False) -> None:
     """Find out before a long reading whether what was said about checkpoints can be done."""
-    found = open_checkpoint(checkpoint, every, resume)
-    if found is not None:
-        found.close()
+    opened = open_checkpoint(checkpoint, every, resume)
+    if opened is not None:
+        opened.close()
 
 
 def _check_place(target: Path) -> None:
@@ -295,13 +266,11 @@ def _check_place(target: Path) -> None:
         pass
 
 
-def _of_state(kind: str) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(State) if field.type == kind)
-
-
-# What JSON holds of a state.
-_NUMBERS, _COUNTS, _TRUTHS = _of_state("float"), _of_state("int"), _of_state("bool")
+# What JSON holds of a state, by the types of its fields, and the kinds that it may have there.
+_PLAIN = {"str": (str,), "float": (int, float), "int": (int,), "bool": (bool,)}
 _PHASES = ("climbing", "polishing", "averaging", "settling", "ended")
+_PLACE = ("mean", "covariance")
+_VECTORS = (*_PLACE, "score", "direction")
 _INFORMATION = ("directions", "missing", "noise", "lost")
 _HISTORY = ("value", "gain", "ratio")
 # Shapes of the arrays of a climb: d columns, q coordinates, and as many pairs, scores and steps as there
@@ -321,60 +290,76 @@ _SHAPES = {
 _OPEN = ("history.value", "history.gain", "history.ratio")
 
 
-def _tell(record: Record) -> dict[str, Any]:
+def _plain_part(record: Record) -> dict[str, Any]:
     """Return what JSON can hold of a climb."""
-    state = record.state
     return {
         "ended": record.ended,
-        "state": {name: getattr(state, name) for name in ("phase", *_NUMBERS, *_COUNTS, *_TRUTHS)},
+        "state": {
+            field.name: getattr(record.state, field.name)
+            for field in fields(State)
+            if field.type in _PLAIN
+        },
         "phases": [info["phase"] for info in record.history],
     }
 
 
-def _arrays_of(record: Record) -> dict[str, NDArray[Any]]:
+def _arrays_of(record: Record) -> dict[str, Floats]:
     """Return the arrays of a climb."""
     state, history = record.state, record.history
-    d, q = state.mean.size, state.score.size
-    out = {
-        "mean": state.mean,
-        "covariance": state.covariance,
-        "score": state.score,
-        "direction": state.direction,
-        "pairs.step": _stack([step for step, _ in state.pairs], q),
-        "pairs.fall": _stack([fall for _, fall in state.pairs], q),
-        "scores": _stack(state.scores, q),
-        "climbed": np.array(state.climbed, dtype=float),
-        "history.mean": _stack([info["mean"] for info in history], d),
+    parts: dict[str, Any] = {
+        name: getattr(state, name) for name in (*_VECTORS, "scores", "climbed")
     }
-    out |= {
-        f"history.{name}": np.array([float(info[name]) for info in history]) for name in _HISTORY
-    }
-    for name, place in (("origin", state.origin), ("order", state.order)):
+    for k, name in enumerate(("step", "fall")):
+        parts[f"pairs.{name}"] = [pair[k] for pair in state.pairs]
+    for name in ("mean", *_HISTORY):
+        parts[f"history.{name}"] = [info[name] for info in history]
+    for prefix, place in (("origin", state.origin), ("order", state.order)):
         if place is not None:
-            out |= {f"{name}.mean": place[0], f"{name}.covariance": place[1]}
+            parts |= {f"{prefix}.mean": place[0], f"{prefix}.covariance": place[1]}
     if state.moments is not None:
-        out |= {"moments.first": state.moments.first, "moments.second": state.moments.second}
-    if state.information is not None:
-        known = state.information
-        out |= {
-            "information.mean": known.chart.mean,
-            "information.covariance": known.chart.covariance,
-            "information.directions": known.directions,
-            "information.missing": known.missing,
-            "information.noise": known.noise,
-            "information.lost": known.lost,
-        }
-    return out
+        parts |= {f"moments.{name}": part for name, part in state.moments._asdict().items()}
+    if (known := state.information) is not None:
+        parts |= {f"information.{name}": getattr(known.chart, name) for name in _PLACE}
+        parts |= {f"information.{name}": getattr(known, name) for name in _INFORMATION}
+    arrays = {name: np.asarray(part, dtype=float) for name, part in parts.items()}
+    sizes = {"d": state.mean.size, "q": state.score.size}
+    for name, array in arrays.items():
+        # An empty list does not say how wide its rows are.
+        if array.ndim < len(_SHAPES[name]):
+            arrays[name] = array.reshape(0, sizes[_SHAPES[name][1]])
+    return arrays
 
 
-def _stack(parts: list[Floats], *shape: int) -> Floats:
-    return np.stack(parts) if parts else np.empty((0, *shape))
-
-
-def _read_arrays(archive: Archive, number: int, d: int) -> dict[str, NDArray[Any]]:
-    """Read the arrays of a climb, and compare their shapes."""
+def _read_record(archive: Archive, number: int, said: Any, run: Run) -> Record:
+    """Make a climb of what was written down of it."""
     prefix = f"climb{number}."
     arrays = {name.removeprefix(prefix): array for name, array in archive.arrays(prefix)}
+    try:
+        _check_arrays(arrays, run.key["shape"][1])
+        moments = _group(arrays, "moments")
+        plain = _read_plain(said["state"])
+        state = State(
+            **{**plain, **{name: arrays[name] for name in _VECTORS}},
+            moments=Moments(**moments) if moments else None,
+            origin=_read_place(arrays, "origin"),
+            order=_read_place(arrays, "order"),
+            pairs=list(zip(arrays["pairs.step"], arrays["pairs.fall"], strict=True)),
+            information=_read_information(arrays, run),
+            scores=list(arrays["scores"]),
+            climbed=arrays["climbed"].tolist(),
+        )
+        np.linalg.cholesky(state.covariance)
+        _check_whole(state, len(said["phases"]))
+        columns = [arrays[f"history.{name}"].tolist() for name in _HISTORY]
+        rows = zip(said["phases"], arrays["history.mean"], *columns, strict=True)
+        history = [dict(zip(("phase", "mean", *_HISTORY), row, strict=True)) for row in rows]
+        return Record(state, history, _of_kind(said["ended"], "bool", "ended"))
+    except (KeyError, OverflowError, TypeError, ValueError, np.linalg.LinAlgError) as error:
+        raise _unlike(archive, f"climb {number}: {error}") from None
+
+
+def _check_arrays(arrays: dict[str, NDArray[Any]], d: int) -> None:
+    """Raise where shapes do not go together, or numbers are not finite that must be."""
     sizes = {"d": d}
     for name, array in arrays.items():
         letters = _SHAPES.get(name, "")
@@ -382,68 +367,45 @@ def _read_arrays(archive: Archive, number: int, d: int) -> dict[str, NDArray[Any
         for letter, size in zip(letters, array.shape, strict=False):
             right &= sizes.setdefault(letter, size) == size
         if not right:
-            raise _unlike(archive, f"{prefix}{name} has shape {array.shape}, type {array.dtype}")
-    return arrays
+            raise ValueError(f"{name} has shape {array.shape}, type {array.dtype}")
+        if name not in _OPEN and not np.isfinite(array).all():
+            raise ValueError(f"{name} is not finite")
 
 
-def _read_numbers(told: Any) -> dict[str, Any]:
+def _group(arrays: dict[str, Floats], prefix: str) -> dict[str, Floats]:
+    whole = f"{prefix}."
+    return {name[len(whole) :]: array for name, array in arrays.items() if name.startswith(whole)}
+
+
+def _read_place(arrays: dict[str, Floats], prefix: str) -> tuple[Floats, Floats] | None:
+    """Return a mean and a covariance, which must be positive definite."""
+    place = _group(arrays, prefix)
+    if not place:
+        return None
+    np.linalg.cholesky(place["covariance"])
+    return place["mean"], place["covariance"]
+
+
+def _read_information(arrays: dict[str, Floats], run: Run) -> Information | None:
+    place = _read_place(arrays, "information")
+    if place is None:
+        return None
+    chart = Chart(run.m_step, *place, run.key["shape"][0])
+    return Information(chart, *(arrays[f"information.{name}"] for name in _INFORMATION))
+
+
+def _read_plain(said: Any) -> dict[str, Any]:
     """Read what JSON holds of a state."""
-    phase = told["phase"]
-    if phase not in _PHASES:
-        raise ValueError(f"there is no phase {phase!r}")
-    for name in _NUMBERS:
-        if not isinstance(told[name], int | float):
-            raise ValueError(f"{name} is {told[name]!r:.100}")
-    return {
-        "phase": phase,
-        **{name: _read_truth(told, name) for name in _TRUTHS},
-        **{name: operator.index(told[name]) for name in _COUNTS},
-        **{name: float(told[name]) for name in _NUMBERS},
-    }
+    if said["phase"] not in _PHASES:
+        raise ValueError(f"there is no phase {said['phase']!r}")
+    kinds = {field.name: str(field.type) for field in fields(State) if field.type in _PLAIN}
+    return {name: _of_kind(said[name], kind, name) for name, kind in kinds.items()}
 
 
-def _read_truth(told: Any, name: str) -> bool:
-    if not isinstance(told[name], bool):
-        raise ValueError(f"{name} is {told[name]!r:.100}")
-    return bool(told[name])
-
-
-def _read_record(archive: Archive, number: int, told: Any, run: Run) -> Record:
-    """Make a climb of what was written down of it."""
-    arrays = _read_arrays(archive, number, run.key["shape"][1])
-    try:
-        for name, array in arrays.items():
-            if name not in _OPEN and not np.isfinite(array).all():
-                raise ValueError(f"{name} is not finite")
-        pairs = list(zip(arrays["pairs.step"], arrays["pairs.fall"], strict=True))
-        state = State(
-            arrays["mean"],
-            arrays["covariance"],
-            moments=_read_moments(arrays),
-            origin=_read_place(arrays, "origin"),
-            order=_read_place(arrays, "order"),
-            score=arrays["score"],
-            direction=arrays["direction"],
-            pairs=pairs,
-            information=_read_information(arrays, run),
-            scores=list(arrays["scores"]),
-            climbed=arrays["climbed"].tolist(),
-            **_read_numbers(told["state"]),
-        )
-        np.linalg.cholesky(state.covariance)
-        _check_whole(state, len(told["phases"]))
-        history = [
-            {"mean": mean, "phase": phase, **dict(zip(_HISTORY, map(float, numbers), strict=True))}
-            for mean, phase, *numbers in zip(
-                arrays["history.mean"],
-                told["phases"],
-                *(arrays[f"history.{name}"] for name in _HISTORY),
-                strict=True,
-            )
-        ]
-        return Record(state, history, _read_truth(told, "ended"))
-    except (KeyError, OverflowError, TypeError, ValueError, np.linalg.LinAlgError) as error:
-        raise _unlike(archive, f"climb {number}: {error}") from None
+def _of_kind(value: Any, kind: str, name: str) -> Any:
+    if type(value) not in _PLAIN[kind]:
+        raise ValueError(f"{name} is {value!r:.100}")
+    return float(value) if kind == "float" else value
 
 
 def _check_whole(state: State, steps: int) -> None:
@@ -458,41 +420,11 @@ def _check_whole(state: State, steps: int) -> None:
         raise ValueError(f"{len(state.climbed)} gains of {steps} steps")
 
 
-def _has(arrays: dict[str, NDArray[Any]], name: str) -> bool:
-    return any(key.startswith(f"{name}.") for key in arrays)
-
-
-def _read_moments(arrays: dict[str, NDArray[Any]]) -> Moments | None:
-    if not _has(arrays, "moments"):
-        return None
-    return Moments(arrays["moments.first"], arrays["moments.second"])
-
-
-def _read_place(arrays: dict[str, NDArray[Any]], name: str) -> tuple[Floats, Floats] | None:
-    if not _has(arrays, name):
-        return None
-    place = arrays[f"{name}.mean"], arrays[f"{name}.covariance"]
-    np.linalg.cholesky(place[1])
-    return place
-
-
-def _read_information(arrays: dict[str, NDArray[Any]], run: Run) -> Information | None:
-    place = _read_place(arrays, "information")
-    if place is None:
-        return None
-    chart = Chart(run.m_step, *place, run.key["shape"][0])
-    return Information(chart, *(arrays[f"information.{n}"] for n in _INFORMATION))
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _told(archive: Archive, name: str, kind: type) -> Any:
-    found = archive.content.get(name)
-    if not isinstance(found, kind):
+def _part(archive: Archive, name: str, kind: type) -> Any:
+    part = archive.content.get(name)
+    if not isinstance(part, kind):
         raise _unlike(archive, f"{name!r} is missing")
-    return found
+    return part
 
 
 def _unlike(archive: Archive, why: str) -> ArchiveError:
