@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-ROWS, COLUMNS, HIDDEN, CORRELATION = 357_000, 100, 0.3, 0.5
+# Three cells of a row are hidden: memory is taken by rows, time by what they hide.
+ROWS, COLUMNS, HIDDEN, CORRELATION = 357_000, 100, 0.03, 0.5
 LIMIT = float(ndtri(HIDDEN))
 NAMES = ", ".join(f"x{j}" for j in range(COLUMNS))
 
@@ -76,11 +77,12 @@ def test_pairwise_keeps_within_its_memory(table):
     found = json.loads((table / "fit.json").read_text())
     mean = np.array([found["mean"][name] for name in found["columns"]])
     covariance = np.array([list(row.values()) for row in found["covariance"].values()])
-    # Of the largest of 100 and of 5 050 errors: standard errors are at most 1.5/√n here, five of them.
-    assert np.abs(mean).max() < 5 * 1.5 / np.sqrt(ROWS)
+    # Of the largest of 100 and of 5 050 errors: standard errors of complete data are 1/√n and at most
+    # √(2/n), those with three per cent hidden at most a tenth larger; five of them.
+    assert np.abs(mean).max() < 5 * 1.1 / np.sqrt(ROWS)
     truth = np.full((COLUMNS, COLUMNS), CORRELATION)
     np.fill_diagonal(truth, 1.0)
-    assert np.abs(covariance - truth).max() < 5 * 2.5 / np.sqrt(ROWS)
+    assert np.abs(covariance - truth).max() < 5 * 1.1 * np.sqrt(2.0 / ROWS)
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the peak from /proc")
