@@ -38,6 +38,7 @@ from halfseen.solvers.inference.piecewise import PieceMeans, agree, special_colu
 from halfseen.solvers.loss import losing
 from halfseen.solvers.result import name_some
 from halfseen.solvers.scales import apply
+from halfseen.theta import unpack
 
 if TYPE_CHECKING:
     from halfseen.solvers.result import Estimate
@@ -289,15 +290,12 @@ def moved(g: Gaussian, move: Floats) -> Gaussian:
     A covariance L Lᵀ + δ becomes L exp(L⁻¹ δ L⁻ᵀ) Lᵀ, which is the same to first order and always
     positive definite.
     """
-    d = g.dimension
-    i, j = np.tril_indices(d)
-    change = np.zeros((d, d))
-    change[i, j] = change[j, i] = move[d:]
+    of_mean, change = unpack(move, g.dimension)
     L = g.cholesky
     inner = np.linalg.solve(L, np.linalg.solve(L, change).T)
     values, vectors = np.linalg.eigh(0.5 * (inner + inner.T))
     root = L @ (vectors * np.exp(0.5 * np.clip(values, -LARGEST_MOVE, LARGEST_MOVE)))
-    return Gaussian(g.mean + move[:d], root @ root.T)
+    return Gaussian(g.mean + of_mean, root @ root.T)
 
 
 def simulate_like(fit: Estimate, n: int, missingness: Any, random_state: RandomState) -> Any:

@@ -25,6 +25,7 @@ from halfseen.kernels.restricted import restricted_nodes
 from halfseen.solvers.inference.confidence import IntervalFinder, interval_finder
 from halfseen.solvers.inference.intervals import Limits
 from halfseen.solvers.inference.power_intervals import OfPower, widened
+from halfseen.theta import places
 
 if TYPE_CHECKING:
     from halfseen.results import Fit
@@ -247,10 +248,10 @@ def _joint_variances(fit: Fit) -> Floats:
     out[:, 1, 1] = np.asarray(errors.standard_deviation) ** 2
     if errors.parameters is None:
         return out
-    # Σ_jj stands at d + j(j + 3)/2 among (μ, Σ_ij for i >= j); σ = √Σ_jj has slope 1/(2σ).
-    place = d + np.arange(d) * (np.arange(d) + 3) // 2
+    # σ = √Σ_jj has slope 1/(2σ).
     slope = 0.5 / fit.gaussian.standard_deviations
-    out[:, 0, 1] = out[:, 1, 0] = slope * errors.parameters[np.arange(d), place]
+    both = errors.parameters[np.arange(d), np.diag(places(d))]
+    out[:, 0, 1] = out[:, 1, 0] = slope * both
     return out
 
 

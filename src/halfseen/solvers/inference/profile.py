@@ -28,12 +28,12 @@ from halfseen.solvers.full_information.m_step import (
     KnownCorrelation,
     MStep,
     correlation_of,
-    unpack,
 )
 from halfseen.solvers.full_information.problem import Overview
 from halfseen.solvers.full_information.rows import HeldRows
 from halfseen.solvers.inference.imputation import read_source
 from halfseen.solvers.inference.targets import FisherOf, Target
+from halfseen.theta import triangle, unpack
 
 if TYPE_CHECKING:
     from halfseen.results import Fit
@@ -94,8 +94,7 @@ class Coordinates:
     @classmethod
     def of(cls, m_step: MStep, mean: Floats, covariance: Floats) -> Coordinates:
         """Choose those in which a structure is free."""
-        d = mean.size
-        i, j = np.tril_indices(d)
+        i, j = triangle(mean.size)
         kept = m_step.structure.basis(covariance).any(axis=1)
         return cls(
             mean,

@@ -24,6 +24,7 @@ from halfseen.solvers.inference.intervals import (
     Product,
     Spread,
 )
+from halfseen.theta import pack, places, unpack
 
 Floats = NDArray[np.float64]
 
@@ -86,10 +87,7 @@ class StandardErrors:
     ) -> StandardErrors:
         """Take every standard error from the covariance of all parameters."""
         d = gaussian.dimension
-        place = np.zeros((d, d), dtype=np.intp)
-        i, j = np.tril_indices(d)
-        place[i, j] = place[j, i] = d + np.arange(i.size)
-        V = parameters
+        place, V = places(d), parameters
         diagonal = np.diag(place)
         ii, jj = np.broadcast_to(diagonal[:, None], (d, d)), np.broadcast_to(diagonal, (d, d))
         return cls(
@@ -123,8 +121,7 @@ class StandardErrors:
 
     def vector(self) -> Floats:
         """Return the standard errors of (μ, Σ_ij for i >= j)."""
-        lower = np.tril_indices(np.size(self.mean))
-        return np.concatenate([np.asarray(self.mean), np.asarray(self.covariance)[lower]])
+        return pack(np.asarray(self.mean), np.asarray(self.covariance))
 
     def of(self, function: Callable[[Floats, Floats], ArrayLike]) -> Estimate:
         """Value and standard error of a smooth function of mean and covariance (delta method).
@@ -295,8 +292,5 @@ def _answer(function: Callable[[Floats, Floats], ArrayLike], *parameters: Floats
 
 
 def _moved(mean: Floats, covariance: Floats, move: Floats) -> tuple[Floats, Floats]:
-    d = mean.size
-    i, j = np.tril_indices(d)
-    change = np.zeros((d, d))
-    change[i, j] = change[j, i] = move[d:]
-    return mean + move[:d], covariance + change
+    of_mean, change = unpack(move, mean.size)
+    return mean + of_mean, covariance + change
