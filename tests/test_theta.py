@@ -36,7 +36,11 @@ def test_vectors_may_be_many_at_once():
 
 def test_every_entry_has_a_place_a_unit_a_name_and_a_weight():
     scale = np.array([2.0, 3.0, 5.0])
-    where, units, names = theta.places(3), theta.units_of(scale), theta.parameter_names("abc")
+    where, units, names = (
+        theta.places(3),
+        theta.parameter_units(scale),
+        theta.parameter_names("abc"),
+    )
     count = theta.stands_for(3)
     np.testing.assert_array_equal(units[:3], scale)
     assert names[:3] == ["mean of a", "mean of b", "mean of c"]

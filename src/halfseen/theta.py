@@ -76,7 +76,7 @@ def places(d: int) -> Integers:
     return out
 
 
-def units_of(scale: Floats) -> Floats:
+def parameter_units(scale: Floats) -> Floats:
     """Return the units of θ, where columns have those of ``scale``."""
     return pack(scale, np.outer(scale, scale))
 
