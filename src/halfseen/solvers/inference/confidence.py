@@ -18,13 +18,20 @@ from halfseen.solvers.inference.bootstrap import FEWEST_USABLE, check_refits, re
 from halfseen.solvers.inference.intervals import (
     METHOD,
     NAMES,
+    ColumnFunctionOf,
+    CovarianceOf,
     Family,
+    FisherOf,
+    FunctionOf,
     Intervals,
     Limits,
     Location,
+    LogDeviationOf,
+    MeanOf,
     Methods,
     Numbers,
     Product,
+    Target,
 )
 from halfseen.solvers.inference.profile import (
     NotFollowed,
@@ -32,15 +39,6 @@ from halfseen.solvers.inference.profile import (
     Surface,
     find_end,
     profile_refusal,
-)
-from halfseen.solvers.inference.targets import (
-    ColumnFunctionOf,
-    CovarianceOf,
-    FisherOf,
-    FunctionOf,
-    LogDeviationOf,
-    MeanOf,
-    Target,
 )
 from halfseen.solvers.inference.uncertainty import (
     StandardErrors,

@@ -32,7 +32,7 @@ from halfseen.solvers.full_information.m_step import (
 from halfseen.solvers.full_information.problem import Overview
 from halfseen.solvers.full_information.rows import HeldRows
 from halfseen.solvers.inference.imputation import read_source
-from halfseen.solvers.inference.targets import FisherOf, Target
+from halfseen.solvers.inference.intervals import FisherOf, Target
 from halfseen.theta import triangle, unpack
 
 if TYPE_CHECKING:
