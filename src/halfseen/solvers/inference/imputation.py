@@ -8,7 +8,6 @@ draws of the row it has much less noise than an average of drawn values (Rao-Bla
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,7 @@ from halfseen.data.frames import frame_kind, frame_of
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.table import Table, read_table
 from halfseen.data.transforms import Identity, Transform, back_to_units
-from halfseen.errors import AssumptionWarning, InputError
+from halfseen.errors import InputError
 from halfseen.gaussian import Gaussian
 from halfseen.kernels.quadrature import NODES_48
 from halfseen.kernels.restricted import restricted_nodes
@@ -43,8 +42,9 @@ from halfseen.solvers.full_information.expectation import (
 )
 from halfseen.solvers.full_information.feasible import check_feasible
 from halfseen.solvers.full_information.problem import Problem, read_problem
-from halfseen.solvers.inference.bootstrap import refits
+from halfseen.solvers.inference.bootstrap import fitted_problem, refits
 from halfseen.solvers.inference.intervals import Limits
+from halfseen.solvers.inference.uncertainty import principal_axes
 from halfseen.solvers.loss import losing
 from halfseen.solvers.result import name_some
 from halfseen.solvers.scales import apply
@@ -75,14 +75,8 @@ def read_source(
                 "this fit does not hold its table; pass X. A saved fit never does, nor does one of "
                 "moments; the log-likelihood is the sum of score_rows(X)."
             )
-        with warnings.catch_warnings():
-            # How the table was read was said when it was fitted.
-            warnings.simplefilter("ignore", AssumptionWarning)
-            given = source.X, source.missingness, source.missing_at_random
-            return losing(read_problem(*given, source.n_jobs, units), fit.loss, *given)
-    rule = missingness
-    if rule is None and source is not None:
-        rule = source.missingness if source.original is None else source.original_rule
+        return fitted_problem(source, units, fit.loss)
+    rule = _rule_of(fit) if missingness is None else missingness
     table = _named_table(fit, X)
     if fit.transforms is not None:
         if rule is not None and isinstance(table, Table):
@@ -93,6 +87,14 @@ def read_source(
     problem = read_problem(table, rule, missing_at_random, None, units)
     check_feasible(problem.Y, problem.holes, problem.names)
     return losing(problem, fit.loss, table, rule, missing_at_random)
+
+
+def _rule_of(fit: Estimate) -> Missingness | None:
+    """Return the rule of a fit as it was given, in original units; None where there is none."""
+    source = fit.source
+    if source is None or source.original is None:
+        return None if source is None else source.missingness
+    return source.original_rule
 
 
 def _mask_or_none(given: Any) -> NDArray[np.bool_] | None:
@@ -285,10 +287,7 @@ def parameter_draws(fit: Estimate, m: int, seed: int) -> list[Gaussian]:
     errors = fit.uncertainty
     if errors is None or errors.parameters is None:
         return [found.gaussian for found in refits(fit, m, "rows", seed)]
-    # On unit scale, so that units do not matter.
-    scale = np.sqrt(np.diag(errors.parameters))
-    safe = np.where(scale > 0.0, scale, 1.0)
-    values, vectors = np.linalg.eigh(errors.parameters / np.outer(safe, safe))
+    values, vectors, scale = principal_axes(errors.parameters)
     root = scale[:, None] * vectors * np.sqrt(np.maximum(values, 0.0))
     rng = keyed_generator(seed, Purpose.IMPUTATION)
     return [moved(fit.gaussian, root @ rng.standard_normal(values.size)) for _ in range(m)]
@@ -310,10 +309,7 @@ def moved(g: Gaussian, move: Floats) -> Gaussian:
 
 def simulate_like(fit: Estimate, n: int, missingness: Any, random_state: RandomState) -> Any:
     """Draw a table in original units; see ``Fit.simulate``."""
-    source = fit.source
-    rule = missingness
-    if rule is None and source is not None:
-        rule = source.missingness if source.original is None else source.original_rule
+    rule = _rule_of(fit) if missingness is None else missingness
     if rule is None:
         rule = SelfCensoring(everything)
     if not isinstance(rule, Missingness):

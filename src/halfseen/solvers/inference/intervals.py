@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri, ndtri, stdtrit
 
+from halfseen.theta import pack, stands_for, unpack
+
 Floats = NDArray[np.float64]
 Methods = NDArray[np.str_]
 
@@ -123,6 +125,12 @@ class Product(Location):
         return Fisher().cutoffs(rows, level)
 
 
+def put_variances(limits: Limits, ends: Limits) -> None:
+    """Put the squares of intervals of deviations on the diagonals of those of covariances."""
+    for matrix, of_deviation in zip(limits, ends, strict=True):
+        np.fill_diagonal(matrix, of_deviation**2)
+
+
 def _student(degrees: Any, level: float) -> Any:
     return stdtrit(degrees, 0.5 + 0.5 * level)
 
@@ -172,11 +180,21 @@ class Numbers:
         return Numbers(self.family, value, error, rows, known, self.back)
 
     def by_errors(self, level: float) -> Limits:
-        """Return intervals from standard errors; what is known has an interval of no length."""
-        moves = self.family.distances(self.error, self.rows, level)
-        known = self.error == 0.0
-        low, high = (self.value + np.where(known, 0.0, move) for move in moves)
-        return Limits(self.back(low), self.back(high))
+        """Return intervals from standard errors."""
+        return self.moved(*self.family.distances(self.error, self.rows, level))
+
+    def moved(self, *moves: Floats) -> Limits:
+        """Return intervals with ends so far from estimates; what is known has one of no length."""
+        return Limits(*(self.back(self.value + np.where(self.is_known, 0.0, m)) for m in moves))
+
+    @property
+    def is_known(self) -> NDArray[np.bool_]:
+        """Which of them have no error."""
+        return np.asarray(self.error == 0.0)
+
+    def methods(self, name: str) -> Methods:
+        """Return how intervals were found."""
+        return np.where(self.is_known, "known", name).astype(METHOD)
 
 
 class Target(Protocol):
@@ -203,9 +221,7 @@ class MeanOf:
 
     def slope(self, mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
         """Return the unit vector."""
-        out = np.zeros(mean.size)
-        out[self.column] = 1.0
-        return out, np.zeros_like(covariance)
+        return np.eye(mean.size)[self.column], np.zeros_like(covariance)
 
 
 @dataclass(frozen=True)
@@ -311,27 +327,18 @@ class FunctionOf:
 
     def slope(self, mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
         """Return central differences."""
-        d = mean.size
-        of_mean, of_covariance = np.empty(d), np.empty((d, d))
-        deviations = np.sqrt(np.diag(covariance))
-        for i in range(d):
-            move = np.zeros(d)
-            move[i] = DIFFERENCE * deviations[i]
-            ends = self.function(mean + move, covariance), self.function(mean - move, covariance)
-            of_mean[i] = (ends[0] - ends[1]) / (2.0 * move[i])
-        for i in range(d):
-            for j in range(i + 1):
-                change = np.zeros((d, d))
-                h = DIFFERENCE * deviations[i] * deviations[j]
-                change[i, j] = change[j, i] = h
-                ends = (
-                    self.function(mean, covariance + change),
-                    self.function(mean, covariance - change),
-                )
-                # An entry off the diagonal moves with its mirror image.
-                both = (ends[0] - ends[1]) / (2.0 * h)
-                of_covariance[i, j] = of_covariance[j, i] = both if i == j else 0.5 * both
-        return of_mean, of_covariance
+        d, deviations = mean.size, np.sqrt(np.diag(covariance))
+        small = DIFFERENCE * deviations
+        lengths = pack(small, np.outer(small, deviations))
+        slopes = np.empty(lengths.size)
+        for k, along in enumerate(np.diag(lengths)):
+            move, change = unpack(along, d)
+            up = self.function(mean + move, covariance + change)
+            down = self.function(mean - move, covariance - change)
+            slopes[k] = (up - down) / (2.0 * lengths[k])
+        # An entry off the diagonal moves with its mirror image.
+        slopes[d:] /= stands_for(d)
+        return unpack(slopes, d)
 
 
 class Intervals:

@@ -321,8 +321,7 @@ def likelihood_ratio_test(
             "fit.loss.p_value of "
             'a fit with loss="learn".'
         )
-    given = large.source.X, large.source.missingness, large.source.missing_at_random
-    above, below = (losing(problem, fit.loss, *given) for fit in (large, small))
+    above, below = (losing(problem, fit.loss, *large.source.given) for fit in (large, small))
     places = [
         (*problem.from_units(fit.gaussian.mean, fit.gaussian.covariance), fit.degrees)
         for fit in (large, small)
