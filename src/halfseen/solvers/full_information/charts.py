@@ -70,6 +70,11 @@ class Chart:
         P = np.linalg.inv(self.covariance)
         return self.rows * information_along(0.5 * (P + P.T), self.basis)
 
+    @property
+    def complete_matrix(self) -> Floats:
+        """The same as a matrix."""
+        return np.diag(self.complete) if self.complete.ndim == 1 else self.complete
+
     def information_times(self, direction: Floats) -> Floats:
         """Return the information of complete rows times a direction."""
         whole = self.complete

@@ -102,16 +102,19 @@ class Information:
         kept = 1.0 - np.minimum(self.missing, most)
         return np.asarray((self.directions / kept) @ self.directions.T)
 
+    def _root(self) -> Floats:
+        """Return estimates of (μ, Σ_ij for i >= j) one standard error off, along each direction."""
+        kept = 1.0 - np.minimum(self.missing, LARGEST_SHARE)
+        return self.chart.spread((self.directions / np.sqrt(kept)).T)
+
     def covariance(self) -> Floats:
         """Return the covariance of the estimates of (μ, Σ_ij for i >= j)."""
-        kept = 1.0 - np.minimum(self.missing, LARGEST_SHARE)
-        root = self.chart.spread((self.directions / np.sqrt(kept)).T)
+        root = self._root()
         return np.asarray(root.T @ root)
 
     def variances(self) -> Floats:
         """Variances of the estimates of (μ, Σ_ij for i >= j)."""
-        kept = 1.0 - np.minimum(self.missing, LARGEST_SHARE)
-        root = self.chart.spread((self.directions / np.sqrt(kept)).T)
+        root = self._root()
         return np.asarray((root * root).sum(axis=0))
 
     def moved(self, mean: Floats, covariance: Floats) -> float:
@@ -234,7 +237,7 @@ def _by_differences(rows: Rows, chart: Chart) -> Information:
     wanted = chart.complete.shape[0] / (4.0 * chart.rows * SHARE_ERROR**2)
     points = int(np.clip(wanted, FEWEST_POINTS, MOST_POINTS))
     sampling = Sampling(points, 0, 0, Purpose.INFORMATION, order)
-    complete = np.diag(chart.complete) if chart.complete.ndim == 1 else chart.complete
+    complete = chart.complete_matrix
     fall = np.empty_like(complete)
     for k, step in enumerate(np.diag(DIFFERENCE / np.sqrt(np.diag(complete)))):
         ends = [
@@ -425,7 +428,7 @@ class Shares(NamedTuple):
 
 def _shares(chart: Chart, found: Parts) -> Shares:
     """Compare what is left with what complete rows would say."""
-    complete = np.diag(chart.complete) if chart.complete.ndim == 1 else chart.complete
+    complete = chart.complete_matrix
     # In coordinates where complete rows have information I, shares lie between 0 and 1.
     root = np.asarray(np.linalg.cholesky(complete))
     missing, vectors = np.linalg.eigh(_between(root, complete - found.whole + found.taken))

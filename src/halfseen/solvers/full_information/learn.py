@@ -297,9 +297,7 @@ def _singular_note(about: Overview, covariance: Floats) -> Note:
 
 def _monte_carlo_errors(about: Overview, errors: Floats) -> MonteCarloErrors:
     """Return Monte-Carlo errors in the units of the table."""
-    mean, matrix = unpack(errors, about.shape[1])
-    s = about.scale
-    return MonteCarloErrors(mean * s, matrix * np.outer(s, s))
+    return MonteCarloErrors(*unpack(errors * about.units, about.shape[1]))
 
 
 def _notes(
