@@ -138,7 +138,7 @@ class Parameter:
 
     def agrees(self, surface: Surface, level: float, first: tuple[Place, Place]) -> bool:
         """Whether the profile falls as far as it should at the ends from standard errors."""
-        falls = [2.0 * max(surface.top[1] - place.value, 0.0) for place in first]
+        falls = [surface.fall(place) for place in first]
         roots, wanted = np.sqrt(np.array(falls)), np.sqrt(np.array(self.cutoffs(level)))
         agreed = bool((np.abs(roots - wanted) <= AGREES * wanted).all())
         return agreed and self._is_there(surface, level, first)

@@ -35,7 +35,7 @@ from halfseen.solvers.loss import Loss, losing
 
 if TYPE_CHECKING:
     from halfseen.results import Fit
-    from halfseen.solvers.result import Estimate
+    from halfseen.solvers.result import Estimate, Source
 
 Floats = NDArray[np.float64]
 # Mean, covariance and degrees of freedom.
@@ -291,26 +291,13 @@ def likelihood_ratio_test(
     >>> test.degrees_of_freedom, bool(test.p_value < 0.001)
     (1, True)
     """
-    for name, fit in (("small", small), ("large", large)):
-        held = getattr(getattr(fit, "source", None), "X", None) is not None
-        if getattr(fit, "method", None) != "full" or not held or fit.parameters is None:
-            raise InputError(f'{name} must be a fit by method="full" that holds its table.')
-        if fit.precision is not None or fit.history.get("covariance_structure") == "shrinkage":
-            raise InputError(
-                f"{name} is regularised: it does not maximise the likelihood, so the test does not "
-                "apply."
-            )
-    assert small.parameters is not None
-    assert large.parameters is not None
-    freedom = large.parameters - small.parameters
+    (of_small, fewer), (of_large, more) = _testable("small", small), _testable("large", large)
+    freedom = more - fewer
     if freedom < 1:
         raise InputError(
-            f"large must have more free parameters than small; they have {large.parameters} and "
-            f"{small.parameters}."
+            f"large must have more free parameters than small; they have {more} and {fewer}."
         )
-    assert small.source is not None
-    assert large.source is not None
-    if not _same_table(small.source.X, large.source.X):
+    if not _same_table(of_small.X, of_large.X):
         raise InputError("both fits must be of the same table; these are not.")
     problem, other = (read_source(replace(fit, loss=None), None) for fit in (large, small))
     if not same_holes(problem, other):
@@ -318,21 +305,9 @@ def likelihood_ratio_test(
     if not _same_losses(large.loss, small.loss):
         raise InputError(
             "both fits must have the same losses; that nothing was lost is tested by "
-            "fit.loss.p_value of "
-            'a fit with loss="learn".'
+            'fit.loss.p_value of a fit with loss="learn".'
         )
-    above, below = (losing(problem, fit.loss, *large.source.given) for fit in (large, small))
-    places = [
-        (*problem.from_units(fit.gaussian.mean, fit.gaussian.covariance), fit.degrees)
-        for fit in (large, small)
-    ]
-    ratios, variance = row_log_ratios(
-        problem.Y, above.holes, places[0], places[1], below_holes=below.holes
-    )
-    if above.kept is not None and below.kept is not None:
-        ratios = ratios + above.kept - below.kept
-    statistic = 2.0 * float(ratios.sum())
-    error = 2.0 * float(np.sqrt(variance.sum()))
+    statistic, error = _statistic(problem, small, large, of_large)
     if statistic < -max(SLACK, 4.0 * error):
         raise InputError(
             f"small is likelier than large, by {-0.5 * statistic:.3g} in log-likelihood, so it "
@@ -340,7 +315,8 @@ def likelihood_ratio_test(
         )
     simulated, factor = None, 1.0
     if whole_number("replicates", replicates, 0):
-        simulated = _simulated_statistics(small, large, replicates, seed_of(random_state))
+        asked = replicates, seed_of(random_state)
+        simulated = _simulated_statistics(small, of_small, of_large, *asked)
         # Where a few tables give less than the theory it is chance, or next to nothing.
         factor = max(float(simulated.mean()) / freedom, 1.0)
     low, high = statistic - RANGE * error, statistic + RANGE * error
@@ -350,22 +326,51 @@ def likelihood_ratio_test(
     return RatioTest(statistic, freedom, p_value, error, (of_high, of_low), factor, simulated)
 
 
-def _simulated_statistics(small: Fit, large: Fit, count: int, seed: int) -> NDArray[np.float64]:
+def _testable(name: str, fit: Fit) -> tuple[Source, int]:
+    """Return what a fit came from, and how many parameters it has; raise where it cannot be tested."""
+    source: Source | None = getattr(fit, "source", None)
+    by_full = getattr(fit, "method", None) == "full"
+    if not by_full or source is None or source.X is None or fit.parameters is None:
+        raise InputError(f'{name} must be a fit by method="full" that holds its table.')
+    if fit.precision is not None or fit.history.get("covariance_structure") == "shrinkage":
+        raise InputError(
+            f"{name} is regularised: it does not maximise the likelihood, so the test does not "
+            "apply."
+        )
+    return source, fit.parameters
+
+
+def _statistic(problem: Problem, small: Fit, large: Fit, source: Source) -> tuple[float, float]:
+    """Return twice the difference of the log-likelihoods, and its Monte-Carlo standard error."""
+    above, below = (losing(problem, fit.loss, *source.given) for fit in (large, small))
+    places = [
+        (*problem.from_units(fit.gaussian.mean, fit.gaussian.covariance), fit.degrees)
+        for fit in (large, small)
+    ]
+    ratios, variance = row_log_ratios(
+        problem.Y, above.holes, places[0], places[1], below_holes=below.holes
+    )
+    if above.kept is not None and below.kept is not None:
+        ratios = ratios + above.kept - below.kept
+    return 2.0 * float(ratios.sum()), 2.0 * float(np.sqrt(variance.sum()))
+
+
+def _simulated_statistics(
+    small: Fit, of_small: Source, of_large: Source, count: int, seed: int
+) -> Floats:
     """Return the statistics of tables drawn from the smaller model."""
-    assert small.source is not None
-    assert large.source is not None
     out = []
     for drawn, X, mask in simulated_tables(small, count, seed):
         shared: dict[str, Any] = {
             "missing_at_random": mask, "standard_errors": False, "start": small.gaussian,
-            "random_state": drawn, "n_jobs": small.source.n_jobs,
+            "random_state": drawn, "n_jobs": of_small.n_jobs,
         }  # fmt: skip
         try:
             values = [
                 LogLikelihood.of(
-                    full(X, small.source.missingness, loss=source.loss, **shared, **source.options)
+                    full(X, of_small.missingness, loss=source.loss, **shared, **source.options)
                 ).value
-                for source in (large.source, small.source)
+                for source in (of_large, of_small)
             ]
         except NotIdentifiedError:
             # A column of which next to nothing is seen.

@@ -287,9 +287,9 @@ class Surface:
         """Give up with ``NotFollowed`` after so many questions more."""
         self._allowed = self.questions + questions
 
-    def fall(self, target: Target, move: float) -> float:
-        """Return twice the fall of a profile, where its target has moved so far from the top."""
-        return 2.0 * (self.top[1] - self.moved(target, move).value)
+    def fall(self, place: Place) -> float:
+        """Return twice the fall of a profile from the top to a place; none where that is likelier."""
+        return max(2.0 * (self.top[1] - place.value), 0.0)
 
     def moved(self, target: Target, move: float) -> Place:
         """Return the place on a profile whose target has moved so far from the top."""
@@ -482,7 +482,7 @@ def find_end(surface: Surface, target: Target, side: int, cutoff: float, first: 
     first : Place
         A place on that side, about as far from the top.
     """
-    x, top = surface.top
+    x, _ = surface.top
     centre = surface.centre(target)
     wanted = float(np.sqrt(cutoff))
     inside, outside, farthest = 0.0, np.inf, FARTHEST * abs(first.at - centre)
@@ -490,7 +490,7 @@ def find_end(surface: Surface, target: Target, side: int, cutoff: float, first: 
     place = first
     for _ in range(MOST_PLACES):
         reached = side * (place.at - centre)
-        root = float(np.sqrt(max(2.0 * (top - place.value), 0.0)))
+        root = float(np.sqrt(surface.fall(place)))
         # d root/d distance
         steep = -side * place.slope / root if root > 0.0 else 0.0
         if abs(root - wanted) <= CLOSE_ENOUGH * wanted and steep > 0.0:
