@@ -22,7 +22,7 @@ def size_of(d: int) -> int:
     return d + d * (d + 1) // 2
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=8)
 def triangle(d: int) -> tuple[Integers, Integers]:
     """Return the rows i and the columns j of the entries Σ_ij in θ."""
     i, j = np.tril_indices(d)
