@@ -14,7 +14,7 @@ import halfseen as hs
 from benchmarks.hard_running import many
 from benchmarks.registry import Row, task
 from halfseen.solvers.inference.imputation import read_source
-from halfseen.solvers.inference.likelihood import TOLERANCE, log_likelihood
+from halfseen.solvers.inference.likelihood import TOLERANCE, LogLikelihood, row_log_likelihoods
 
 Floats = NDArray[np.float64]
 
@@ -101,7 +101,10 @@ def judge(shape: tuple[int, float, int], seed: int, fits: int = SEEDS) -> Answer
     problem, g = read_source(found[0], None), found[0].gaussian
     place = problem.from_units(g.mean, g.covariance)
     levels = [
-        log_likelihood(problem.Y, problem.holes, *place, seed=k, n_jobs=1) for k in range(SHIFTS)
+        LogLikelihood.of_rows(
+            *row_log_likelihoods(problem.Y, problem.holes, *place, seed=k, n_jobs=1)
+        )
+        for k in range(SHIFTS)
     ]
     return Answer(
         np.sqrt((off**2).mean(axis=0)),

@@ -485,6 +485,22 @@ def log_likelihood_at_random(X, mean, covariance):
     return total
 
 
+def complete_information(P):
+    """Information of one complete row about (μ, Σ_ij for i >= j), with P = Σ⁻¹.
+
+    P for the mean, and c_ij c_kl (P_ik P_jl + P_il P_jk) for the covariance, where c is ½ on the
+    diagonal and 1 elsewhere: an entry off the diagonal stands for two.
+    """
+    d = len(P)
+    i, j = np.tril_indices(d)
+    c = np.where(i == j, 0.5, 1.0)
+    out = np.zeros((d + i.size, d + i.size))
+    out[:d, :d] = P
+    products = P[np.ix_(i, i)] * P[np.ix_(j, j)] + P[np.ix_(i, j)] * P[np.ix_(j, i)]
+    out[d:, d:] = np.outer(c, c) * products
+    return out
+
+
 def observed_information_at_random(X, mean, covariance, h=0.02):
     """Minus the Hessian of ``log_likelihood_at_random`` in (μ, Σ_ij for i >= j), numerically.
 

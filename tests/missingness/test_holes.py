@@ -5,6 +5,7 @@ import pytest
 from scipy.special import expit
 
 import halfseen as hs
+from halfseen.missingness import Missingness
 from halfseen.missingness.holes import SEEN, Scan, gather
 
 N, D = 400, 4
@@ -87,6 +88,45 @@ def test_a_row_lies_in_the_holes_iff_it_would_look_the_same(rule, rng):
     assert not same.all()
     np.testing.assert_array_equal(_inside(holes, other), same)
     np.testing.assert_array_equal(region.contains(other), same)
+
+
+class Bare(Missingness):
+    """A rule that says what it must, and nothing of its region."""
+
+    width = None
+
+    def __init__(self, rule):
+        self.seen, self.holes, self.check = rule.seen, rule.holes, rule.check
+
+    def seen(self, Y, random_state=None): ...
+
+    def holes(self, X, scan): ...
+
+    def check(self, X, names, at_random=None): ...
+
+
+@pytest.mark.parametrize("name", ["sets", "limits", "limits by row", "losers win", "boxes"])
+def test_the_region_of_a_rule_that_does_not_say_it_is_a_view_on_its_holes(name, rng):
+    X = _hide(RULES[name], rng.normal(size=(N, D)))
+    X[:5] = np.nan
+    region, ref = Bare(RULES[name]).hidden_region(X), RULES[name].hidden_region(X)
+    np.testing.assert_array_equal(region.hidden, np.isnan(X))
+    other = _elsewhere(X, rng)
+    np.testing.assert_array_equal(region.contains(other), ref.contains(other))
+    for row, column in np.argwhere(np.isnan(X)):
+        ends = [
+            [(piece.lower, piece.upper) for piece in box.cell(row, column).pieces]
+            for box in (region, ref)
+        ]
+        assert ends[0] == ends[1]
+
+
+def test_what_arrays_cannot_tell_a_rule_has_to_say_itself():
+    X = np.full((2, D), np.nan)
+    with pytest.raises(hs.InputError, match="Bare binds the hidden cells of a row together"):
+        Bare(RULES["threshold"]).hidden_region(X)
+    with pytest.raises(hs.ContradictionError, match="between nan and nan"):
+        Bare(RULES["predicate"]).hidden_region(X)
 
 
 def test_standardised_holes_hold_standardised_rows(rule, rng):

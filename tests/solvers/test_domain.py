@@ -6,11 +6,11 @@ from scipy import optimize, stats
 
 from halfseen.solvers.domain import (
     Domain,
+    from_upper,
     greatest_variance,
     least_variance,
     mean_reach,
-    pack,
-    unpack,
+    upper_entries,
 )
 from tests import naive
 
@@ -76,8 +76,8 @@ def test_barrier_derivatives(rng, k):
 def test_projection_lands_inside_and_leaves_the_inside_alone(rng, k):
     domain = _random_domain(rng, k)
     start = domain.start()[0]
-    nu, T = domain.project(start[:k], unpack(start[k:], k))
-    np.testing.assert_allclose(np.concatenate([nu, pack(T)]), start, atol=1e-12)
+    nu, T = domain.project(start[:k], from_upper(start[k:], k))
+    np.testing.assert_allclose(np.concatenate([nu, upper_entries(T)]), start, atol=1e-12)
     for _ in range(20):
         A = rng.normal(size=(k, k)) * 30
         nu, T = domain.project(rng.normal(size=k) * 50, A + A.T)
@@ -85,7 +85,7 @@ def test_projection_lands_inside_and_leaves_the_inside_alone(rng, k):
         assert relative.min() >= domain.least[0] * (1 - 1e-9)
         assert relative.max() <= domain.greatest[0] * (1 + 1e-9)
         assert nu @ np.linalg.solve(T, nu) <= domain.reach[0] ** 2 * (1 + 1e-9)
-        assert domain.on_edge(np.concatenate([nu, pack(T)])[None])[0]
+        assert domain.on_edge(np.concatenate([nu, upper_entries(T)])[None])[0]
 
 
 def test_points_on_the_edge_are_outside_of_the_barrier():

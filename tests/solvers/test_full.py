@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import halfseen as hs
-from halfseen.solvers.full_information.m_step import pack, unpack
+from halfseen.theta import pack, unpack
 from tests import naive
 
 TWO = hs.Gaussian([1.0, 2.0], [[1.0, 0.6], [0.6, 2.0]])

@@ -38,10 +38,10 @@ from halfseen.solvers.full_information.expectation import (
     expect,
     lay_out,
 )
-from halfseen.solvers.full_information.m_step import pack_slopes, unpack
 from halfseen.solvers.full_information.problem import Problem, standardise
 from halfseen.solvers.inference.imputation import moved, original_table, read_source
 from halfseen.solvers.result import Estimate, Status
+from halfseen.theta import pack_slopes, unpack
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

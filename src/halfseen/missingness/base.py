@@ -15,7 +15,7 @@ from halfseen.errors import ContradictionError, InputError
 from halfseen.missingness.holes import SEEN, Holes, Scan, gather, whole_line
 from halfseen.missingness.regions import Box, Region
 from halfseen.missingness.resolve import SetTable, one_interval_each, resolve
-from halfseen.missingness.sets import SeenSet, everything
+from halfseen.missingness.sets import Interval, SeenSet, Union, everything
 
 Floats = NDArray[np.float64]
 # A table as it came, in single or in double precision.
@@ -82,6 +82,19 @@ def listed(names: Sequence[object]) -> str:
     return ", ".join(map(str, names[:FEW_NAMES])) + (", …" if len(names) > FEW_NAMES else "")
 
 
+def box_of(holes: Holes) -> Box:
+    """View holes as a box, with a set for each hidden cell to which its ends belong."""
+    index, sets = holes.index, holes.sets
+
+    def hidden_set(row: int, column: int) -> SeenSet:
+        own = slice(*sets.start[index[row, column] + np.arange(2)])
+        ends = zip(sets.lower[own].tolist(), sets.upper[own].tolist(), strict=True)
+        pieces = Union(Interval(*pair) for pair in ends).pieces
+        return pieces[0] if len(pieces) == 1 else Union(pieces)
+
+    return Box(index != SEEN, hidden_set)
+
+
 class Missingness(ABC):
     """A rule that says which coordinates of a row are shown: the paper's ``𝕊``.
 
@@ -122,9 +135,21 @@ class Missingness(ABC):
         array([[False,  True, False]])
         """
 
-    @abstractmethod
     def hidden_region(self, X: ArrayLike) -> Region:
-        """Where the hidden cells of ``X`` can be."""
+        """Where the hidden cells of ``X`` can be.
+
+        Unless a rule says more than arrays can (whether the ends of sets belong to them, sets that are
+        functions, what binds cells together), this is a view on its ``holes``.
+        """
+        X = self._read_rows(X)
+        # Nobody knows where to look: a rule of functions says its region itself.
+        holes = self.holes(X, Scan(*np.full((3, X.shape[1]), np.nan)))
+        if holes.inequalities is not None:
+            raise InputError(
+                f"{type(self).__name__} binds the hidden cells of a row together, so it has to say its "
+                "hidden_region itself."
+            )
+        return box_of(holes)
 
     @abstractmethod
     def holes(self, X: Values, scan: Scan) -> Holes:

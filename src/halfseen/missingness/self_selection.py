@@ -25,9 +25,7 @@ from halfseen.missingness.base import (
     positions,
 )
 from halfseen.missingness.holes import SEEN, Holes, Scan, gather
-from halfseen.missingness.regions import Box
 from halfseen.missingness.resolve import one_interval_each
-from halfseen.missingness.sets import Interval, SeenSet, everything
 
 
 class SelfSelection(Missingness):
@@ -110,19 +108,6 @@ class SelfSelection(Missingness):
                         f"the same transform; got {first.name} and {transforms[k].name}."
                     )
         return self
-
-    def hidden_region(self, X: ArrayLike) -> Box:
-        """Box of what lies below the winner; a cell whose group shows no winner may be anything."""
-        X = self._read_rows(X)
-        winners = self._winners(X)
-
-        def hidden_set(row: int, column: int) -> SeenSet:
-            winner = float(winners[row, column])
-            if np.isnan(winner):
-                return everything
-            return Interval(-np.inf, winner) if self.largest else Interval(winner, np.inf)
-
-        return Box(np.isnan(X), hidden_set)
 
     def holes(self, X: Values, scan: Scan) -> Holes:
         """Return what lies below the winner of each hidden cell, as arrays."""

@@ -20,6 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
+from halfseen.theta import size_of
+
 Floats = NDArray[np.float64]
 
 # α is halved before the bounds are taken: the share, mean and covariance that are seen are
@@ -95,12 +97,12 @@ class Domain:
     def start(self) -> Floats:
         """Natural parameters of the seen moments themselves, inside every domain."""
         batch, k, _ = self.precision.shape
-        return np.concatenate([np.zeros((batch, k)), pack(self.precision)], axis=1)
+        return np.concatenate([np.zeros((batch, k)), upper_entries(self.precision)], axis=1)
 
     def matrices(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
         """Matrices, affine in θ, that are all positive definite inside the domain."""
         k = self.precision.shape[1]
-        nu, T = theta[:, :k], unpack(theta[:, k:], k)
+        nu, T = theta[:, :k], from_upper(theta[:, k:], k)
         bordered = np.zeros((len(theta), k + 1, k + 1))
         bordered[:, 0, 0] = self.reach**2
         bordered[:, 0, 1:] = bordered[:, 1:, 0] = nu
@@ -162,33 +164,34 @@ class Domain:
         return nu * min(1.0, self.reach[0] / max(length, 1e-300)), T
 
 
+# Natural parameters are (ν, T_ij for i <= j), row by row. Of one or two columns that is the order of
+# ``halfseen.theta``; of more it is another, in which the sums of ``truncated_sgd`` are rounded.
 @cache
 def upper_triangle(k: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Rows and columns of the upper triangle of a k × k matrix, with its diagonal."""
     return np.triu_indices(k)
 
 
-def pack(T: Floats) -> Floats:
+def upper_entries(T: Floats) -> Floats:
     """Upper triangle of each symmetric matrix, row by row."""
     i, j = upper_triangle(T.shape[-1])
     return T[..., i, j]
 
 
-def unpack(packed: Floats, k: int) -> Floats:
-    """Inverse of ``pack``."""
-    T = np.empty((*packed.shape[:-1], k, k))
+def from_upper(entries: Floats, k: int) -> Floats:
+    """Return the symmetric matrices with these entries in their upper triangles."""
+    T = np.empty((*entries.shape[:-1], k, k))
     i, j = upper_triangle(k)
-    T[..., i, j] = packed
-    T[..., j, i] = packed
+    T[..., i, j] = T[..., j, i] = entries
     return T
 
 
 @cache
 def _slopes(k: int) -> tuple[Floats, Floats, Floats]:
     """Return the derivatives of the three matrices in each component of θ."""
-    p = k + k * (k + 1) // 2
+    p = size_of(k)
     low = np.zeros((p, k, k))
-    low[k:] = unpack(np.eye(p - k), k)
+    low[k:] = from_upper(np.eye(p - k), k)
     bordered = np.zeros((p, k + 1, k + 1))
     for i in range(k):
         bordered[i, 0, i + 1] = bordered[i, i + 1, 0] = 1.0

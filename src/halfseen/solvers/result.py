@@ -170,6 +170,11 @@ class Source:
     # What was said of values that were lost beside the rule.
     loss: Any = None
 
+    @property
+    def given(self) -> tuple[Any, Missingness | None, Any]:
+        """The table, the rule, and the cells that are missing at random."""
+        return self.X, self.missingness, self.missing_at_random
+
 
 @dataclass(frozen=True, eq=False)
 class Estimate:

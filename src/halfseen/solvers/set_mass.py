@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from halfseen.gaussian import Gaussian
 from halfseen.missingness.truncation import RowTruncation
 from halfseen.parallel import single_blas_thread
-from halfseen.solvers.domain import pack
+from halfseen.solvers.domain import upper_entries
 from halfseen.solvers.prepare import warn
 from halfseen.solvers.sufficient import metric_of
 
@@ -40,7 +40,7 @@ def mass_of_set(
         inside, metric = metric_of(white.astype(np.float64, copy=False))
     mass = (hits + 0.5) / (MASS_DRAWS + 1.0)
     k = white.shape[1]
-    slope = inside - np.concatenate([np.zeros(k), pack(-0.5 * np.eye(k))])
+    slope = inside - np.concatenate([np.zeros(k), upper_entries(-0.5 * np.eye(k))])
     step = slope / metric if metric.ndim == 1 else np.linalg.solve(metric, slope)
     statistical = (1.0 + accuracy**2) * float(slope @ step) / len(rows)
     return mass, math.sqrt(statistical + (1.0 - mass) / (mass * MASS_DRAWS))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.solvers.domain import pack, upper_triangle
+from halfseen.solvers.domain import upper_entries, upper_triangle
+from halfseen.theta import size_of
 
 Floats = NDArray[np.float64]
 
@@ -22,7 +23,7 @@ def statistics_of(Z: Floats) -> Floats:
 def metric_of(rows: Floats) -> tuple[Floats, Floats]:
     """Mean and covariance of the sufficient statistics over the data, block by block."""
     k = rows.shape[1]
-    p = k + k * (k + 1) // 2
+    p = size_of(k)
     full = p <= LARGEST_METRIC
     total, square = np.zeros(p), np.zeros((p, p) if full else p)
     step = max(1, 2**20 // p)
@@ -33,6 +34,6 @@ def metric_of(rows: Floats) -> tuple[Floats, Floats]:
     mean = total / len(rows)
     covariance = square / len(rows) - (np.outer(mean, mean) if full else mean**2)
     # With few rows the covariance is singular; a Gaussian's own one is added with the weight of p rows.
-    prior = np.concatenate([np.ones(k), pack(np.ones((k, k)) - 0.5 * np.eye(k))])
+    prior = np.concatenate([np.ones(k), upper_entries(np.ones((k, k)) - 0.5 * np.eye(k))])
     weight = p / (p + len(rows))
     return mean, (1.0 - weight) * covariance + weight * (np.diag(prior) if full else prior)

@@ -37,7 +37,7 @@ from halfseen.missingness.truncation import RowTruncation
 from halfseen.parallel import single_blas_thread
 from halfseen.samplers.rejection import draw_by_rejection
 from halfseen.seeds import Purpose, RandomState, keyed_generator, seed_of
-from halfseen.solvers.domain import Domain, pack, unpack
+from halfseen.solvers.domain import Domain, from_upper, upper_entries
 from halfseen.solvers.loop import iterate
 from halfseen.solvers.newton import minimise
 from halfseen.solvers.result import Estimate, Note, Status
@@ -128,7 +128,7 @@ class TruncatedSGD:
 
     def step(self, state: State) -> tuple[State, dict[str, Any]]:
         """Draw a gradient, move, and project."""
-        nu, T = state.theta[: self.k], unpack(state.theta[self.k :], self.k)
+        nu, T = state.theta[: self.k], from_upper(state.theta[self.k :], self.k)
         L = np.linalg.cholesky(np.linalg.inv(T))
         mu = L @ (L.T @ nu)
 
@@ -161,8 +161,8 @@ class TruncatedSGD:
         """Bring θ back into the domain, in the metric of the steps where that is cheap."""
         if np.isfinite(self.domain.barrier(theta[None])[0][0]):
             return theta, False
-        nu, T = self.domain.project(theta[: self.k], unpack(theta[self.k :], self.k))
-        near = np.concatenate([nu, pack(T)])
+        nu, T = self.domain.project(theta[: self.k], from_upper(theta[self.k :], self.k))
+        near = np.concatenate([nu, upper_entries(T)])
         if self.k > LARGEST_EXACT_PROJECTION:
             return near, True
         start = (1.0 - PULL) * near + PULL * self.domain.start()[0]
@@ -315,7 +315,7 @@ def learn_truncated(
     best, disagreement = _boost(candidates, solver)
     theta = candidates[best]
     k = white.shape[1]
-    T = unpack(theta[k:], k)
+    T = from_upper(theta[k:], k)
     sigma = np.linalg.inv(T)
     gaussian = Gaussian(mean + factor @ sigma @ theta[:k], factor @ sigma @ factor.T)
     notes = _notes(solver, theta, edges[best], disagreement, len(rows), names)

@@ -22,10 +22,10 @@ from halfseen.solvers.full_information.m_step import (
     Free,
     MStep,
     Shrinkage,
-    pack,
 )
 from halfseen.solvers.full_information.starts import available_start
 from halfseen.solvers.loop import iterate
+from halfseen.theta import pack
 from tests import naive
 from tests.solvers.full_information.held import held, table
 

@@ -8,17 +8,16 @@ import halfseen as hs
 from halfseen.parallel import single_blas_thread
 from halfseen.solvers.full_information import information as module
 from halfseen.solvers.full_information.charts import Chart, information_along
-from halfseen.solvers.full_information.information import LARGEST_SHARE, complete_information
+from halfseen.solvers.full_information.information import LARGEST_SHARE
 from halfseen.solvers.full_information.m_step import (
     Diagonal,
     Free,
     Known,
     KnownCorrelation,
     MStep,
-    pack,
-    unpack,
 )
 from halfseen.solvers.inference.likelihood import row_log_likelihoods
+from halfseen.theta import pack, unpack
 from tests import naive
 from tests.solvers.full_information.held import information, pair_errors, table
 
@@ -44,7 +43,7 @@ def _compare(comp, ref, tolerance):
 
 def test_information_along_a_basis_is_the_whole_between_it(three):
     rng = np.random.default_rng(4)
-    whole = complete_information(three.precision)
+    whole = naive.complete_information(three.precision)
     # Parameters that move the mean, the covariance, or both.
     basis = rng.normal(size=(len(whole), 4))
     basis[3:, 0] = basis[:3, 1] = 0.0
@@ -78,7 +77,7 @@ def test_complete_information_is_the_hessian_of_the_expected_log_likelihood(thre
                 s * t * expected(at + s * steps[a] + t * steps[b]) for s in (1, -1) for t in (1, -1)
             ]
             hessian[a, b] = sum(ends) / (4.0 * steps[a, a] * steps[b, b])
-    comp = complete_information(three.precision)
+    comp = naive.complete_information(three.precision)
     # Differences at steps of 1e-3 are good to 1e-6 (truncation) and 1e-16/1e-6 (rounding).
     units = np.sqrt(np.diag(comp))
     np.testing.assert_allclose(

@@ -17,9 +17,7 @@ from halfseen.solvers.full_information.m_step import (
     Sparse,
     correlation_of,
     graphical_lasso,
-    pack,
     singular,
-    unpack,
     with_floor,
 )
 
@@ -245,22 +243,6 @@ def test_the_graphical_lasso_of_fewer_rows_than_columns():
 
 
 # Odds and ends --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("d", [1, 2, 7])
-def test_packing_goes_round(d):
-    rng = np.random.default_rng(d)
-    mean, A = rng.normal(size=d), rng.normal(size=(d, d))
-    S = A @ A.T
-    vector = pack(mean, S)
-    assert vector.shape == (d + d * (d + 1) // 2,)
-    again, matrix = unpack(vector, d)
-    np.testing.assert_array_equal(again, mean)
-    np.testing.assert_array_equal(np.tril(matrix), np.tril(S))
-    np.testing.assert_array_equal(matrix, matrix.T)
-    np.testing.assert_array_equal(pack(again, matrix), vector)
-    if d == 2:
-        np.testing.assert_array_equal(vector, [mean[0], mean[1], S[0, 0], S[1, 0], S[1, 1]])
 
 
 def test_a_floor_leaves_good_matrices_alone_and_lifts_singular_ones():

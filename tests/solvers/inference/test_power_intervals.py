@@ -11,7 +11,7 @@ import halfseen as hs
 from halfseen.data.powers import ColumnCells, as_table, follow_power, learn_power
 from halfseen.data.transforms import BoxCox
 from halfseen.solvers.inference.intervals import Limits
-from halfseen.solvers.inference.power_intervals import edge_cutoff, widened
+from halfseen.solvers.inference.original_scale import edge_cutoff, widened
 
 LIMIT, ROWS, CHI_SQUARE_95 = 2.5, 250, 3.841
 

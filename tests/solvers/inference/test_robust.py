@@ -8,9 +8,9 @@ import pytest
 
 import halfseen as hs
 from halfseen.errors import AssumptionWarning, InputError
-from halfseen.solvers.full_information.m_step import unpack
 from halfseen.solvers.inference.imputation import read_source
 from halfseen.solvers.inference.robust import row_scores
+from halfseen.theta import unpack
 
 RULE = hs.DetectionLimits(lower=[0.0, 0.2, -0.1])
 TRUTH = hs.Gaussian([0.5, 0.5, 0.3], [[1.0, 0.6, 0.3], [0.6, 1.5, 0.2], [0.3, 0.2, 0.8]])

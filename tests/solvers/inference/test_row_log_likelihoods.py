@@ -13,7 +13,7 @@ from halfseen.missingness.holes import SEEN, Holes, Inequalities
 from halfseen.missingness.resolve import SetTable, resolve, union_of_intervals
 from halfseen.solvers.inference import likelihood as module
 from halfseen.solvers.inference.likelihood import (
-    log_likelihood,
+    LogLikelihood,
     row_log_likelihoods,
     row_log_ratios,
 )
@@ -29,6 +29,11 @@ COVARIANCE = np.array([
     [0.1, 0.3, 0.5, -0.2, 1.2],
 ])  # fmt: skip
 LINE = [(-INF, INF)]
+
+
+def log_likelihood(*args, **options):
+    """Sum of the rows' log-likelihoods, with its Monte-Carlo standard error."""
+    return LogLikelihood.of_rows(*row_log_likelihoods(*args, **options))
 
 
 def _table(pieces):

@@ -6,8 +6,8 @@ from scipy import stats
 
 import halfseen as hs
 from halfseen.errors import InputError
-from halfseen.solvers.full_information.information import complete_information
 from halfseen.solvers.inference.uncertainty import StandardErrors, correlation_errors
+from tests import naive
 
 N = 400
 
@@ -15,7 +15,7 @@ N = 400
 def _of_complete_rows(gaussian, n=N):
     """Standard errors of n complete rows, whose covariance is known in closed form."""
     return StandardErrors.from_parameters(
-        gaussian, np.linalg.inv(complete_information(gaussian.precision)) / n
+        gaussian, np.linalg.inv(naive.complete_information(gaussian.precision)) / n
     )
 
 

@@ -43,6 +43,7 @@ from halfseen.solvers.full_information.m_step import (
     with_floor,
 )
 from halfseen.solvers.full_information.rows import Rows
+from halfseen.theta import pack
 
 Floats = NDArray[np.float64]
 
@@ -661,8 +662,5 @@ def with_columns(
 
 def complete_errors(covariance: Floats, n: int) -> Floats:
     """Return the standard errors of (μ, Σ_ij for i >= j) from n complete rows."""
-    i, j = np.tril_indices(len(covariance))
     variance = np.diag(covariance)
-    return np.sqrt(
-        np.concatenate([variance, variance[i] * variance[j] + covariance[i, j] ** 2]) / n
-    )
+    return np.sqrt(pack(variance, np.outer(variance, variance) + covariance**2) / n)

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.solvers.full_information.expectation import Moments
-from halfseen.solvers.full_information.m_step import HELD, Free, MStep, pack, pack_slopes, unpack
+from halfseen.solvers.full_information.m_step import HELD, Free, MStep
+from halfseen.theta import entries, pack, pack_slopes, stands_for, symmetric, triangle, unpack
 
 Floats = NDArray[np.float64]
 
@@ -62,13 +63,17 @@ class Chart:
     @cached_property
     def complete(self) -> Floats:
         """Information of all rows, were they complete: a diagonal (whitened), or a matrix."""
-        d = self.mean.size
         if self.whitened:
-            i, j = np.tril_indices(d)
-            whole = np.concatenate([np.ones(d), np.where(i == j, 0.5, 1.0)])
+            d = self.mean.size
+            whole = np.concatenate([np.ones(d), 0.5 * stands_for(d)])
             return self.rows * whole[self.fixed :]
         P = np.linalg.inv(self.covariance)
         return self.rows * information_along(0.5 * (P + P.T), self.basis)
+
+    @property
+    def complete_matrix(self) -> Floats:
+        """The same as a matrix."""
+        return np.diag(self.complete) if self.complete.ndim == 1 else self.complete
 
     def information_times(self, direction: Floats) -> Floats:
         """Return the information of complete rows times a direction."""
@@ -133,15 +138,13 @@ class Chart:
         if not low.any():
             return none
         d = self.mean.size
-        i, j = np.tril_indices(d)
-        # An entry off the diagonal stands for two: coordinates times these are those of Frobenius.
-        weight = np.where(i == j, 1.0, np.sqrt(0.5))
+        weight = frobenius_weights(d)
         inner = weight * score[d - self.fixed :]
-        C = self._eigenvalue_slopes(vectors[:, low], values[low], scale)[:, :, i, j] / weight
+        C = entries(self._eigenvalue_slopes(vectors[:, low], values[low], scale)) / weight
         gains, turn = np.linalg.eigh(C @ inner)
         turn = turn[:, gains < 0.0]
         C = np.einsum("abk,ap,bq->pqk", C, turn, turn, optimize=True)
-        normals = np.linalg.qr(C[np.tril_indices(len(C))].T)[0]
+        normals = np.linalg.qr(C[triangle(len(C))].T)[0]
         out = np.zeros((score.size, normals.shape[1]))
         out[d - self.fixed :] = normals
         return out
@@ -151,9 +154,7 @@ class Chart:
         if not beyond.shape[1]:
             return score
         d = self.mean.size
-        i, j = np.tril_indices(d)
-        weight = np.ones(score.size)
-        weight[d - self.fixed :] = np.where(i == j, 1.0, np.sqrt(0.5))
+        weight = np.concatenate([np.ones(d - self.fixed), frobenius_weights(d)])
         inner = weight * score
         return np.asarray((inner - beyond @ (beyond.T @ inner)) / weight)
 
@@ -174,14 +175,9 @@ class Chart:
         if not self.whitened:
             return np.asarray(steps @ self.basis.T)
         d, L = self.mean.size, self.factor
-        i, j = np.tril_indices(d)
-        out = np.zeros((len(steps), d + i.size))
-        out[:, self.fixed :] = steps
-        B = np.empty((len(steps), d, d))
-        B[:, i, j] = B[:, j, i] = out[:, d:]
-        out[:, :d] = out[:, :d] @ L.T
-        out[:, d:] = (L @ B @ L.T)[:, i, j]
-        return out
+        still = np.zeros((len(steps), self.fixed))
+        a, B = unpack(np.concatenate([still, steps], axis=1), d)
+        return pack(a @ L.T, L @ B @ L.T)
 
     def whiten(self, change: Floats) -> Floats:
         """Return L⁻¹ · L⁻ᵀ of a symmetric matrix, with L of the origin."""
@@ -267,6 +263,11 @@ def conjugate_pairs(
     return pairs
 
 
+def frobenius_weights(d: int) -> Floats:
+    """Return what takes entries of B to coordinates in which lengths are those of Frobenius."""
+    return np.sqrt(1.0 / stands_for(d))
+
+
 def score_of(
     moments: Moments, mean: Floats, covariance: Floats, P: NDArray[np.floating[Any]], rows: int
 ) -> tuple[Floats, Floats]:
@@ -293,9 +294,7 @@ def information_along(P: Floats, basis: Floats) -> Floats:
     d = len(P)
     out = basis[:d].T @ P @ basis[:d]
     moving = np.flatnonzero(basis[d:].any(axis=0))
-    B = np.zeros((moving.size, d, d))
-    i, j = np.tril_indices(d)
-    B[:, i, j] = B[:, j, i] = basis[d:, moving].T
+    B = symmetric(basis[d:, moving].T, d)
     products = 0.5 * (P @ B @ P).reshape(moving.size, d * d) @ B.reshape(moving.size, d * d).T
     out[np.ix_(moving, moving)] += 0.5 * (products + products.T)
     return np.asarray(out)

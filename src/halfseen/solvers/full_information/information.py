@@ -41,8 +41,9 @@ from halfseen.solvers.full_information.expectation import (
     grouped,
     lattice,
 )
-from halfseen.solvers.full_information.m_step import MStep, pack
+from halfseen.solvers.full_information.m_step import MStep
 from halfseen.solvers.full_information.rows import Rows
+from halfseen.theta import entries, size_of, stands_for, symmetric, triangle
 
 Floats = NDArray[np.float64]
 
@@ -101,16 +102,19 @@ class Information:
         kept = 1.0 - np.minimum(self.missing, most)
         return np.asarray((self.directions / kept) @ self.directions.T)
 
+    def _root(self) -> Floats:
+        """Return estimates of (μ, Σ_ij for i >= j) one standard error off, along each direction."""
+        kept = 1.0 - np.minimum(self.missing, LARGEST_SHARE)
+        return self.chart.spread((self.directions / np.sqrt(kept)).T)
+
     def covariance(self) -> Floats:
         """Return the covariance of the estimates of (μ, Σ_ij for i >= j)."""
-        kept = 1.0 - np.minimum(self.missing, LARGEST_SHARE)
-        root = self.chart.spread((self.directions / np.sqrt(kept)).T)
+        root = self._root()
         return np.asarray(root.T @ root)
 
     def variances(self) -> Floats:
         """Variances of the estimates of (μ, Σ_ij for i >= j)."""
-        kept = 1.0 - np.minimum(self.missing, LARGEST_SHARE)
-        root = self.chart.spread((self.directions / np.sqrt(kept)).T)
+        root = self._root()
         return np.asarray((root * root).sum(axis=0))
 
     def moved(self, mean: Floats, covariance: Floats) -> float:
@@ -119,22 +123,6 @@ class Information:
         along = np.linalg.solve(self.directions, step)
         kept = 1.0 - np.minimum(self.missing, LARGEST_SHARE)
         return float(np.sqrt(np.mean(kept * along * along))) if step.size else 0.0
-
-
-def complete_information(P: Floats) -> Floats:
-    """Information of one complete row about (μ, Σ_ij for i >= j).
-
-    P for the mean, and c_ij c_kl (P_ik P_jl + P_il P_jk) for the covariance, where c is ½ on the
-    diagonal and 1 elsewhere: an entry off the diagonal stands for two.
-    """
-    d = len(P)
-    i, j = np.tril_indices(d)
-    c = np.where(i == j, 0.5, 1.0)
-    out = np.zeros((d + i.size, d + i.size))
-    out[:d, :d] = P
-    products = P[np.ix_(i, i)] * P[np.ix_(j, j)] + P[np.ix_(i, j)] * P[np.ix_(j, i)]
-    out[d:, d:] = np.outer(c, c) * products
-    return out
 
 
 class Parts(NamedTuple):
@@ -177,7 +165,7 @@ def can_inform(m_step: MStep, d: int, degrees: float = math.inf) -> bool:
         return m_step.count(d) <= MOST_DIFFERENCES
     if m_step.structure.count(d) == 0:
         return d <= MOST_PARAMETERS
-    return d + d * (d + 1) // 2 <= MOST_PARAMETERS
+    return size_of(d) <= MOST_PARAMETERS
 
 
 class Task(NamedTuple):
@@ -206,10 +194,10 @@ def information(rows: Rows, chart: Chart, seed: int) -> Information:
     n, d = rows.overview.shape
     basis = None if chart.whitened else chart.basis
     mean_only = basis is not None and not basis[d:].any()
-    chosen = _chosen_rows(rows, d if mean_only else d + d * (d + 1) // 2, seed)
+    size = d if mean_only else size_of(d)
+    chosen = _chosen_rows(rows, size, seed)
     Y, holes = rows.take(chosen)
     # The largest error of a share is about √(parameters / (rows · points)).
-    size = d if mean_only else d + d * (d + 1) // 2
     wanted = size / (len(chosen) * SHARE_ERROR**2)
     points = int(np.clip(wanted, FEWEST_POINTS, MOST_POINTS))
     task = Task(
@@ -249,7 +237,7 @@ def _by_differences(rows: Rows, chart: Chart) -> Information:
     wanted = chart.complete.shape[0] / (4.0 * chart.rows * SHARE_ERROR**2)
     points = int(np.clip(wanted, FEWEST_POINTS, MOST_POINTS))
     sampling = Sampling(points, 0, 0, Purpose.INFORMATION, order)
-    complete = np.diag(chart.complete) if chart.complete.ndim == 1 else chart.complete
+    complete = chart.complete_matrix
     fall = np.empty_like(complete)
     for k, step in enumerate(np.diag(DIFFERENCE / np.sqrt(np.diag(complete)))):
         ends = [
@@ -287,7 +275,7 @@ def _parts(item: tuple[int, Floats, Holes], task: Task) -> Parts:
     """Return the parts of Louis' identity of some rows."""
     first_row, Y, holes = item
     n, d = Y.shape
-    size = d if task.mean_only else d + d * (d + 1) // 2
+    size = d if task.mean_only else size_of(d)
     taken, one, other = (np.zeros((size, size)) for _ in range(3))
     block, confines = _in_order(first_row, Y, holes, task.at)
     points = lattice(task.sampling.points, d)
@@ -323,8 +311,8 @@ def _whole(moments: Floats, counts: NDArray[np.intp], expected: bool) -> Floats:
     half = 0.5 * counts[:, None, None] * K
     inner = half if expected else W - half
     R = (K.reshape(-1, d * d).T @ inner.reshape(-1, d * d)).reshape(d, d, d, d)
-    i, j = np.tril_indices(d)
-    c = np.where(i == j, 0.5, 1.0)
+    i, j = triangle(d)
+    c = 0.5 * stands_for(d)
     a, b, k, m = i[:, None], j[:, None], i[None], j[None]
     out = np.empty((d + i.size, d + i.size))
     out[:d, :d] = (2.0 * half).sum(axis=0)
@@ -363,19 +351,17 @@ def _sum(parts: Iterator[Any]) -> Any:
 def _into_whitened(chart: Chart, mean_only: bool) -> Floats:
     """Return the derivatives of (a, B_ij for i >= j) in the coordinates of a chart."""
     d = chart.mean.size
-    i, j = np.tril_indices(d)
     if chart.whitened:
-        return np.eye(d + i.size)[:, chart.fixed :]
+        return np.eye(size_of(d))[:, chart.fixed :]
     L, basis = chart.factor, chart.basis
     of_mean = np.linalg.solve(L, basis[:d])
     if mean_only:
         return np.asarray(of_mean)
-    out = np.empty((d + i.size, basis.shape[1]))
+    out = np.empty((size_of(d), basis.shape[1]))
     out[:d] = of_mean
     for k in range(basis.shape[1]):
-        change = np.zeros((d, d))
-        change[i, j] = change[j, i] = basis[d:, k]
-        out[d:, k] = pack(np.zeros(d), np.linalg.solve(L, np.linalg.solve(L, change).T))[d:]
+        half = np.linalg.solve(L, symmetric(basis[d:, k], d))
+        out[d:, k] = entries(np.linalg.solve(L, half.T))
     return out
 
 
@@ -412,12 +398,11 @@ def _closed_directions(chart: Chart, columns: NDArray[np.intp]) -> Floats:
     inner = np.linalg.cholesky(S[np.ix_(columns, columns)])
     across = np.linalg.solve(inner, S[columns]).T
     g = np.linalg.solve(chart.factor, across).T
-    i, j = np.tril_indices(columns.size)
+    i, j = triangle(columns.size)
     products = g[i, :, None] * g[j, None, :]
-    k, m = np.tril_indices(d)
-    out = np.zeros((d + k.size, len(g) + i.size))
+    out = np.zeros((size_of(d), len(g) + i.size))
     out[:d, : len(g)] = g.T
-    out[d:, len(g) :] = (products + products.transpose(0, 2, 1))[:, k, m].T
+    out[d:, len(g) :] = entries(products + products.transpose(0, 2, 1)).T
     return out
 
 
@@ -443,7 +428,7 @@ class Shares(NamedTuple):
 
 def _shares(chart: Chart, found: Parts) -> Shares:
     """Compare what is left with what complete rows would say."""
-    complete = np.diag(chart.complete) if chart.complete.ndim == 1 else chart.complete
+    complete = chart.complete_matrix
     # In coordinates where complete rows have information I, shares lie between 0 and 1.
     root = np.asarray(np.linalg.cholesky(complete))
     missing, vectors = np.linalg.eigh(_between(root, complete - found.whole + found.taken))

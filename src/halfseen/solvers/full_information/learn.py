@@ -25,9 +25,7 @@ from halfseen.solvers.full_information.m_step import (
     Sparse,
     correlation_of,
     graphical_lasso,
-    pack,
     singular,
-    unpack,
 )
 from halfseen.solvers.full_information.pair_information import pair_errors
 from halfseen.solvers.full_information.problem import Overview
@@ -36,6 +34,7 @@ from halfseen.solvers.full_information.starts import mirrored_starts, other_star
 from halfseen.solvers.inference.uncertainty import StandardErrors, correlation_errors
 from halfseen.solvers.loop import iterate
 from halfseen.solvers.result import Estimate, MonteCarloErrors, Note, Source, Status, name_some
+from halfseen.theta import pack, parameter_names, unpack
 
 Floats = NDArray[np.float64]
 
@@ -297,9 +296,7 @@ def _singular_note(about: Overview, covariance: Floats) -> Note:
 
 def _monte_carlo_errors(about: Overview, errors: Floats) -> MonteCarloErrors:
     """Return Monte-Carlo errors in the units of the table."""
-    mean, matrix = unpack(errors, about.shape[1])
-    s = about.scale
-    return MonteCarloErrors(mean * s, matrix * np.outer(s, s))
+    return MonteCarloErrors(*unpack(errors * about.units, about.shape[1]))
 
 
 def _notes(
@@ -373,13 +370,3 @@ def _weak_note(hardly: int, directions: int, names: list[str], ratio: Floats) ->
             f"itself is at most {ratio[order[0]]:.1f} times that of complete data ({names[order[0]]})."
         )
     return Note(Status.WEAKLY_IDENTIFIED, text)
-
-
-def parameter_names(names: tuple[str, ...]) -> list[str]:
-    """Names of (μ, Σ_ij for i >= j)."""
-    i, j = np.tril_indices(len(names))
-    of_covariance = [
-        f"variance of {names[a]}" if a == b else f"covariance of {names[b]} and {names[a]}"
-        for a, b in zip(i, j, strict=True)
-    ]
-    return [f"mean of {name}" for name in names] + of_covariance

@@ -25,12 +25,13 @@ from halfseen.solvers.full_information.charts import Chart, packed_score
 from halfseen.solvers.full_information.expectation import Parameters, Sampling
 from halfseen.solvers.full_information.information import can_inform, information
 from halfseen.solvers.full_information.learn import Settings, climb, learn
-from halfseen.solvers.full_information.m_step import MStep, singular, unpack
+from halfseen.solvers.full_information.m_step import MStep, singular
 from halfseen.solvers.full_information.problem import Problem
 from halfseen.solvers.full_information.rows import HeldRows
 from halfseen.solvers.inference.uncertainty import StandardErrors
 from halfseen.solvers.loss import Asked, Loss, cells_at_risk, read_loss, with_losses
 from halfseen.solvers.result import Estimate, Note, Source, Status
+from halfseen.theta import unpack
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.solvers.full_information.expectation import Moments
+from halfseen.theta import triangle
 
 Floats = NDArray[np.float64]
 
@@ -68,8 +69,7 @@ class Free:
 
     def basis(self, covariance: Floats) -> Floats:
         """Every entry moves on its own."""
-        d = len(covariance)
-        return np.eye(d * (d + 1) // 2)
+        return np.eye(self.count(len(covariance)))
 
     def count(self, d: int) -> int:
         """Return the number of entries on and below the diagonal."""
@@ -91,8 +91,7 @@ class Known:
 
     def basis(self, covariance: Floats) -> Floats:
         """Nothing moves."""
-        d = len(covariance)
-        return np.empty((d * (d + 1) // 2, 0))
+        return np.empty((Free().count(len(covariance)), 0))
 
     def count(self, d: int) -> int:
         """Nothing is free."""
@@ -113,7 +112,7 @@ class Diagonal:
 
     def basis(self, covariance: Floats) -> Floats:
         """Each variance moves on its own."""
-        i, j = np.tril_indices(len(covariance))
+        i, j = triangle(len(covariance))
         return np.eye(i.size)[:, i == j]
 
     def count(self, d: int) -> int:
@@ -150,7 +149,7 @@ class KnownCorrelation:
 
     def basis(self, covariance: Floats) -> Floats:
         """Change row and column k in proportion with log s_k."""
-        i, j = np.tril_indices(len(covariance))
+        i, j = triangle(len(covariance))
         k = np.arange(len(covariance))
         return covariance[i, j][:, None] * ((i[:, None] == k).astype(float) + (j[:, None] == k))
 
@@ -337,25 +336,3 @@ class MStep:
     def count(self, d: int) -> int:
         """Return how many parameters are free."""
         return self.structure.count(d) + (d if self.mean is None else 0)
-
-
-def pack(mean: Floats, covariance: Floats) -> Floats:
-    """Return (μ, Σ_ij for i >= j) as one vector."""
-    return np.concatenate([mean, covariance[np.tril_indices(mean.size)]])
-
-
-def pack_slopes(of_mean: Floats, of_covariance: Floats) -> Floats:
-    """Return derivatives in (μ, Σ_ij for i >= j) from those in all entries of a symmetric Σ.
-
-    An entry off the diagonal stands for two.
-    """
-    both = of_covariance + of_covariance.T - np.diag(np.diag(of_covariance))
-    return pack(of_mean, both)
-
-
-def unpack(parameters: Floats, d: int) -> tuple[Floats, Floats]:
-    """Return the mean and covariance that ``pack`` put into a vector."""
-    i, j = np.tril_indices(d)
-    S = np.empty((d, d))
-    S[i, j] = S[j, i] = parameters[d:]
-    return parameters[:d].copy(), S

@@ -27,6 +27,7 @@ from halfseen.solvers.full_information.expectation import (
     grouped,
 )
 from halfseen.solvers.full_information.information import LARGEST_SHARE
+from halfseen.solvers.full_information.m_step import correlation_of
 from halfseen.solvers.full_information.rows import Rows
 
 Floats = NDArray[np.float64]
@@ -76,13 +77,8 @@ def pair_errors(rows: Rows, mean: Floats, covariance: Floats, seed: int) -> Pair
     some = rows.take(chosen)
     hidden = _conditional_covariances(some, mean, covariance, scale, seed, rows.map)
     i, j = np.tril_indices(d, -1)
-    V = _pair_covariances(hidden[:, :, i, j] / len(chosen), _correlation(covariance)[i, j]) / n
+    V = _pair_covariances(hidden[:, :, i, j] / len(chosen), correlation_of(covariance)[i, j]) / n
     return _unpack(V, i, j, d).scaled(scale)
-
-
-def _correlation(covariance: Floats) -> Floats:
-    scale = np.sqrt(np.diag(covariance))
-    return covariance / np.outer(scale, scale)
 
 
 def _conditional_covariances(

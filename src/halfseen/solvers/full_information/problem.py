@@ -25,6 +25,7 @@ from halfseen.solvers.columns import check_columns, check_spreads
 from halfseen.solvers.full_information.expectation import count_sampled, several_pieces
 from halfseen.solvers.prepare import read_moments, warn
 from halfseen.solvers.result import name_some
+from halfseen.theta import parameter_units
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -77,8 +78,7 @@ class Overview:
     @property
     def units(self) -> Floats:
         """Units of (μ, Σ_ij for i >= j)."""
-        i, j = np.tril_indices(self.scale.size)
-        return np.concatenate([self.scale, self.scale[i] * self.scale[j]])
+        return parameter_units(self.scale)
 
     def to_units(self, mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
         """Bring parameters into the units of the table."""

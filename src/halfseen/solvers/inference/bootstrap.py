@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,15 +26,12 @@ from halfseen.solvers.full_information.expectation import at_random
 from halfseen.solvers.full_information.full import full, m_step_for
 from halfseen.solvers.full_information.learn import Settings, learn
 from halfseen.solvers.full_information.learn_losses import LossyTable, learn_with_losses
-from halfseen.solvers.full_information.m_step import MStep
 from halfseen.solvers.full_information.problem import Problem, read_problem
 from halfseen.solvers.full_information.rows import HeldRows
 from halfseen.solvers.full_information.tails import learn_tails
 from halfseen.solvers.inference.intervals import Limits
-from halfseen.solvers.loss import cells_at_risk
-
-if TYPE_CHECKING:
-    from halfseen.solvers.result import Estimate, Source
+from halfseen.solvers.loss import Loss, cells_at_risk, losing
+from halfseen.solvers.result import Estimate, Note, Source
 
 Floats = NDArray[np.float64]
 
@@ -176,13 +173,10 @@ def refits(
     source = check_refits(fit)
     if kind not in KINDS:
         raise InputError(f"kind must be {' or '.join(KINDS)}; got {kind!r}.")
-    options: dict[str, Any] = dict(source.options)
-    if "penalty" in fit.history:
-        options["penalty"] = fit.history["penalty"]
     if kind == "parametric":
         shared: dict[str, Any] = {
             "accuracy": ACCURACY, "standard_errors": standard_errors, "start": fit.gaussian,
-            "n_jobs": source.n_jobs, "loss": source.loss, **options,
+            "n_jobs": source.n_jobs, "loss": source.loss, **options_of(fit),
         }  # fmt: skip
         for drawn, X, mask in simulated_tables(fit, count, seed):
             try:
@@ -193,43 +187,36 @@ def refits(
                 # A column of which next to nothing is seen: whoever asked counts.
                 continue
         return
-    problem, lossy = _problem(source), None
-    if source.loss is not None:
-        given = source.X, source.missingness, source.missing_at_random
-        lossy = LossyTable.read(problem, *given, source.loss)
-    m_step = m_step_for(problem.overview, **options)[0]
+    problem = fitted_problem(source)
+    table = None if source.loss is None else LossyTable.read(problem, *source.given, source.loss)
+    m_step = m_step_for(problem.overview, **options_of(fit))[0]
     start = problem.from_units(fit.gaussian.mean, fit.gaussian.covariance)
     for k in range(count):
         rng = keyed_generator(seed, Purpose.BOOTSTRAP, k)
         rows = rng.integers(fit.rows, size=fit.rows)
         drawn = int(rng.integers(2**63))
         settings = Settings(ACCURACY, STEPS, standard_errors, drawn, False, source.n_jobs)
+        asked = m_step, start, settings, list[Note]()
         with single_blas_thread():
-            if lossy is not None:
-                found = learn_with_losses(
-                    lossy.take(rows),
-                    m_step,
-                    start,
-                    settings,
-                    [],
-                    follow_start=True,
-                    intervals=False,
-                )
+            if table is not None:
+                taken = table.take(rows)
+                found = learn_with_losses(taken, *asked, follow_start=True, intervals=False)
+            elif fit.tails is not None:
+                degrees = None if fit.tails.learned else fit.degrees
+                held = HeldRows(problem.take(rows), source.n_jobs)
+                found = learn_tails(held, *asked, degrees, follow_start=True)
             else:
-                drawn_rows = HeldRows(problem.take(rows), source.n_jobs)
-                found = _learn(drawn_rows, m_step, start, settings, fit)
+                held = HeldRows(problem.take(rows), source.n_jobs)
+                found = learn(held, *asked, follow_start=True)
         # Outside: whoever asked goes on with the threads it had.
         yield found
 
 
-def _learn(
-    rows: HeldRows, m_step: MStep, start: tuple[Floats, Floats], settings: Settings, fit: Estimate
-) -> Estimate:
-    """Learn as a fit did, from where it ended."""
-    if fit.tails is None:
-        return learn(rows, m_step, start, settings, [], follow_start=True)
-    degrees = None if fit.tails.learned else fit.degrees
-    return learn_tails(rows, m_step, start, settings, [], degrees, follow_start=True)
+def options_of(fit: Estimate) -> dict[str, Any]:
+    """Return the options that a fit was made with, and the penalty that it chose."""
+    assert fit.source is not None
+    chosen = {"penalty": fit.history["penalty"]} if "penalty" in fit.history else {}
+    return {**fit.source.options, **chosen}
 
 
 def check_refits(fit: Estimate) -> Source:
@@ -244,11 +231,14 @@ def check_refits(fit: Estimate) -> Source:
     return source
 
 
-def _problem(source: Source) -> Problem:
+def fitted_problem(
+    source: Source, units: tuple[Floats, Floats] | None = None, loss: Loss | None = None
+) -> Problem:
+    """Read the table of a fit once more, with units or losses of the fit where they are asked for."""
     with warnings.catch_warnings():
         # How the table was read was said when it was fitted.
         warnings.simplefilter("ignore", AssumptionWarning)
-        return read_problem(source.X, source.missingness, source.missing_at_random, source.n_jobs)
+        return losing(read_problem(*source.given, source.n_jobs, units), loss, *source.given)
 
 
 def simulated_tables(
@@ -270,7 +260,7 @@ def simulated_tables(
             "a parametric bootstrap needs to know what each value was compared with, which "
             'IntervalData says of hidden cells alone; use kind="rows".'
         )
-    problem = _problem(source)
+    problem = fitted_problem(source)
     blank = at_random(problem.holes)
     rule = source.missingness.for_columns(fit.names)
     share = None

@@ -16,15 +16,22 @@ from halfseen.errors import InputError
 from halfseen.seeds import RandomState, seed_of
 from halfseen.solvers.inference.bootstrap import FEWEST_USABLE, check_refits, refits
 from halfseen.solvers.inference.intervals import (
-    METHOD,
     NAMES,
+    ColumnFunctionOf,
+    CovarianceOf,
     Family,
+    FisherOf,
+    FunctionOf,
     Intervals,
     Limits,
     Location,
+    LogDeviationOf,
+    MeanOf,
     Methods,
     Numbers,
     Product,
+    Target,
+    put_variances,
 )
 from halfseen.solvers.inference.profile import (
     NotFollowed,
@@ -32,15 +39,6 @@ from halfseen.solvers.inference.profile import (
     Surface,
     find_end,
     profile_refusal,
-)
-from halfseen.solvers.inference.targets import (
-    ColumnFunctionOf,
-    CovarianceOf,
-    FisherOf,
-    FunctionOf,
-    LogDeviationOf,
-    MeanOf,
-    Target,
 )
 from halfseen.solvers.inference.uncertainty import (
     StandardErrors,
@@ -140,7 +138,7 @@ class Parameter:
 
     def agrees(self, surface: Surface, level: float, first: tuple[Place, Place]) -> bool:
         """Whether the profile falls as far as it should at the ends from standard errors."""
-        falls = [2.0 * max(surface.top[1] - place.value, 0.0) for place in first]
+        falls = [surface.fall(place) for place in first]
         roots, wanted = np.sqrt(np.array(falls)), np.sqrt(np.array(self.cutoffs(level)))
         agreed = bool((np.abs(roots - wanted) <= AGREES * wanted).all())
         return agreed and self._is_there(surface, level, first)
@@ -270,7 +268,7 @@ def interval_finder(fit: Fit, level: float, kind: str) -> IntervalFinder | None:
         raise InputError(f'kind="profile" cannot be had: {why}.{advice}')
     if fit.uncertainty is None:
         return None
-    return IntervalFinder(fit, level, kind, kind != "wald" and why is None)
+    return IntervalFinder(fit, fit.uncertainty, level, kind, kind != "wald" and why is None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,6 +278,8 @@ class IntervalFinder:
     Attributes
     ----------
     fit : Fit
+    errors : StandardErrors
+        Of the fit, without labels.
     level : float
     kind : {"auto", "wald", "profile"}
     profiled : bool
@@ -287,6 +287,7 @@ class IntervalFinder:
     """
 
     fit: Fit
+    errors: StandardErrors
     level: float
     kind: str
     profiled: bool
@@ -298,12 +299,10 @@ class IntervalFinder:
 
     def find(self, name: str) -> tuple[Limits, Methods]:
         """Return the intervals of one kind of parameters, and how each was found."""
-        assert self.fit.uncertainty is not None
-        (lower, upper), methods = limits_of(self.fit.uncertainty, name, self.level)
+        limits, methods = limits_of(self.errors, name, self.level)
         if name == "covariance":
             made = self.fit.confidence_interval(self.level, self.kind).without_labels()
-            np.fill_diagonal(lower, made.standard_deviation.lower**2)
-            np.fill_diagonal(upper, made.standard_deviation.upper**2)
+            put_variances(limits, made.standard_deviation)
             np.fill_diagonal(methods, made.methods["standard_deviation"])
         for place in self._places(name):
             one = parameter_of(self.fit, name, place)
@@ -314,9 +313,9 @@ class IntervalFinder:
             if found is None:
                 continue
             for both in (place, place[::-1]):
-                lower[both], upper[both] = found
+                limits.lower[both], limits.upper[both] = found
                 methods[both] = "profile"
-        return Limits(lower, upper), methods
+        return limits, methods
 
     def of_parameter(self, one: Parameter) -> Limits:
         """Return the interval of one number."""
@@ -343,10 +342,9 @@ class IntervalFinder:
         self, j: int, function: Callable[[float, float], float], value: float, error: float
     ) -> Limits:
         """Return the interval of a function of the mean and deviation of a column."""
-        assert self.fit.uncertainty is not None
-        g, freedom = self.fit.gaussian, float(self.fit.uncertainty.rows_for_variances[j])
+        g, freedom = self.fit.gaussian, float(self.errors.rows_for_variances[j])
         unit = float(g.mean[j]), float(g.standard_deviations[j])
-        known = min(freedom, float(numbers_of(self.fit.uncertainty, "mean").known[j]))
+        known = min(freedom, float(numbers_of(self.errors, "mean").known[j]))
         looked = self.profiled and not (self.where_needed and known >= ENOUGH_ROWS)
         told = float(self.fit.surface.told[j]) if looked else freedom
         target = ColumnFunctionOf(j, *unit, function)
@@ -359,8 +357,7 @@ class IntervalFinder:
         """Return the parameters of one kind whose profiles are looked at, by their indices."""
         if not self.profiled:
             return []
-        assert self.fit.uncertainty is not None
-        numbers = numbers_of(self.fit.uncertainty, name)
+        numbers = numbers_of(self.errors, name)
         d = len(self.fit.names)
         places: list[tuple[int, ...]] = [(j,) for j in range(d)]
         if numbers.value.ndim == 2:
@@ -394,29 +391,22 @@ class Studentised:
         """Return the intervals of one kind of parameters: value − t · error, for quantiles of t."""
         assert self.fit.uncertainty is not None
         numbers = numbers_of(self.fit.uncertainty, name)
-        if name == "covariance":
-            ends, how = self.find("standard_deviation")
-        off = np.array([self._off(one, name) for one in self._drawn])
+        off = np.array([self._off(numbers_of(one, name), numbers) for one in self._drawn])
         tail = 0.5 - 0.5 * self.level
         high, low = np.quantile(off, [1.0 - tail, tail], axis=0)
-        known = numbers.error == 0.0
-        limits = [
-            numbers.back(numbers.value - np.where(known, 0.0, t * numbers.error))
-            for t in (high, low)
-        ]
-        methods = np.where(known, "known", "bootstrap").astype(METHOD)
+        limits = numbers.moved(-high * numbers.error, -low * numbers.error)
+        methods = numbers.methods("bootstrap")
         if name == "covariance":
-            np.fill_diagonal(limits[0], ends.lower**2)
-            np.fill_diagonal(limits[1], ends.upper**2)
+            ends, how = self.find("standard_deviation")
+            put_variances(limits, ends)
             np.fill_diagonal(methods, how)
-        return Limits(*limits), methods
+        return limits, methods
 
-    def _off(self, drawn: StandardErrors, name: str) -> Floats:
+    @staticmethod
+    def _off(found: Numbers, centre: Numbers) -> Floats:
         """Return how far estimates are from those of the fit, in their own standard errors."""
-        assert self.fit.uncertainty is not None
-        found, centre = numbers_of(drawn, name), numbers_of(self.fit.uncertainty, name).value
         with np.errstate(invalid="ignore", divide="ignore"):
-            off = (found.value - centre) / found.error
+            off = (found.value - centre.value) / found.error
         return np.where(found.error > 0.0, off, 0.0)
 
     @cached_property

@@ -4,7 +4,8 @@ Both are told how many rows there are. A table with nothing hidden has exact int
 mean, chi-square for a variance, and Fisher's for a correlation, which is nearly so. Where cells are
 hidden, a standard error says how many complete rows would know as much, and the interval is the one that
 so many rows have: the same distribution for ends by standard errors, and the fall of the likelihood at
-the ends of the exact interval as the cutoff of a profile.
+the ends of the exact interval as the cutoff of a profile. Targets are the numbers that a profile holds
+fixed.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri, ndtri, stdtrit
 
+from halfseen.theta import pack, stands_for, unpack
+
 Floats = NDArray[np.float64]
 Methods = NDArray[np.str_]
 
@@ -28,6 +31,8 @@ METHOD = np.dtype("<U9")
 FEWEST_ROWS, FEWEST_FOR_FISHER = 2.0, 3.5
 # With more rows than these the normal distribution does: quantiles of others lose digits.
 MANY_ROWS = 1e8
+# Steps of differences for functions that have no slopes of their own, in standard deviations.
+DIFFERENCE = 1e-5
 
 
 class Limits(NamedTuple):
@@ -120,6 +125,12 @@ class Product(Location):
         return Fisher().cutoffs(rows, level)
 
 
+def put_variances(limits: Limits, ends: Limits) -> None:
+    """Put the squares of intervals of deviations on the diagonals of those of covariances."""
+    for matrix, of_deviation in zip(limits, ends, strict=True):
+        np.fill_diagonal(matrix, of_deviation**2)
+
+
 def _student(degrees: Any, level: float) -> Any:
     return stdtrit(degrees, 0.5 + 0.5 * level)
 
@@ -169,11 +180,165 @@ class Numbers:
         return Numbers(self.family, value, error, rows, known, self.back)
 
     def by_errors(self, level: float) -> Limits:
-        """Return intervals from standard errors; what is known has an interval of no length."""
-        moves = self.family.distances(self.error, self.rows, level)
-        known = self.error == 0.0
-        low, high = (self.value + np.where(known, 0.0, move) for move in moves)
-        return Limits(self.back(low), self.back(high))
+        """Return intervals from standard errors."""
+        return self.moved(*self.family.distances(self.error, self.rows, level))
+
+    def moved(self, *moves: Floats) -> Limits:
+        """Return intervals with ends so far from estimates; what is known has one of no length."""
+        return Limits(*(self.back(self.value + np.where(self.is_known, 0.0, m)) for m in moves))
+
+    @property
+    def is_known(self) -> NDArray[np.bool_]:
+        """Which of them have no error."""
+        return np.asarray(self.error == 0.0)
+
+    def methods(self, name: str) -> Methods:
+        """Return how intervals were found."""
+        return np.where(self.is_known, "known", name).astype(METHOD)
+
+
+class Target(Protocol):
+    """A number that is held fixed, at parameters in units of the estimate's deviations."""
+
+    def value(self, mean: Floats, covariance: Floats) -> float:
+        """Return the number."""
+        ...
+
+    def slope(self, mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
+        """Return its derivatives in the mean and (symmetric, entry by entry) in the covariance."""
+        ...
+
+
+@dataclass(frozen=True)
+class MeanOf:
+    """A mean."""
+
+    column: int
+
+    def value(self, mean: Floats, covariance: Floats) -> float:
+        """Return μ_j."""
+        return float(mean[self.column])
+
+    def slope(self, mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
+        """Return the unit vector."""
+        return np.eye(mean.size)[self.column], np.zeros_like(covariance)
+
+
+@dataclass(frozen=True)
+class LogDeviationOf:
+    """The logarithm of a standard deviation."""
+
+    column: int
+
+    def value(self, mean: Floats, covariance: Floats) -> float:
+        """Return ½ log Σ_jj."""
+        return float(0.5 * np.log(covariance[self.column, self.column]))
+
+    def slope(self, mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
+        """Return 1/(2 Σ_jj)."""
+        out = np.zeros_like(covariance)
+        out[self.column, self.column] = 0.5 / covariance[self.column, self.column]
+        return np.zeros(mean.size), out
+
+
+@dataclass(frozen=True)
+class FisherOf:
+    """A correlation on Fisher's scale, artanh ρ."""
+
+    row: int
+    column: int
+
+    def value(self, mean: Floats, covariance: Floats) -> float:
+        """Return ½ log((1 + ρ)/(1 − ρ))."""
+        i, j = self.row, self.column
+        product = np.sqrt(covariance[i, i] * covariance[j, j])
+        s = covariance[i, j]
+        return float(0.5 * np.log((product + s) / (product - s)))
+
+    def slope(self, mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
+        """Return dρ/(1 − ρ²), with dρ = dΣ_ij/(σ_i σ_j) − ½ ρ (dΣ_ii/Σ_ii + dΣ_jj/Σ_jj)."""
+        i, j = self.row, self.column
+        a, b = covariance[i, i], covariance[j, j]
+        rho = covariance[i, j] / np.sqrt(a * b)
+        out = np.zeros_like(covariance)
+        out[i, j] = out[j, i] = 0.5 / np.sqrt(a * b)
+        out[i, i], out[j, j] = -0.5 * rho / a, -0.5 * rho / b
+        return np.zeros(mean.size), out / (1.0 - rho * rho)
+
+
+@dataclass(frozen=True)
+class CovarianceOf:
+    """A covariance."""
+
+    row: int
+    column: int
+
+    def value(self, mean: Floats, covariance: Floats) -> float:
+        """Return Σ_ij."""
+        return float(covariance[self.row, self.column])
+
+    def slope(self, mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
+        """Return one, shared by the two entries."""
+        out = np.zeros_like(covariance)
+        out[self.row, self.column] += 0.5
+        out[self.column, self.row] += 0.5
+        return np.zeros(mean.size), out
+
+
+@dataclass(frozen=True)
+class ColumnFunctionOf:
+    """A smooth function of the mean and the standard deviation of one column, in units of the table."""
+
+    column: int
+    centre: float
+    scale: float
+    function: Callable[[float, float], float]
+
+    def value(self, mean: Floats, covariance: Floats) -> float:
+        """Return f(μ, σ)."""
+        return self.function(*self._place(mean, covariance))
+
+    def slope(self, mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
+        """Return central differences; dσ = dΣ_jj/(2σ)."""
+        mu, sigma = self._place(mean, covariance)
+        h, f = DIFFERENCE * sigma, self.function
+        of_mean, of_covariance = np.zeros(mean.size), np.zeros_like(covariance)
+        j = self.column
+        of_mean[j] = self.scale * (f(mu + h, sigma) - f(mu - h, sigma)) / (2.0 * h)
+        slope = (f(mu, sigma + h) - f(mu, sigma - h)) / (2.0 * h)
+        of_covariance[j, j] = 0.5 * slope * self.scale**2 / sigma
+        return of_mean, of_covariance
+
+    def _place(self, mean: Floats, covariance: Floats) -> tuple[float, float]:
+        j = self.column
+        sigma = self.scale * float(np.sqrt(covariance[j, j]))
+        return self.centre + self.scale * float(mean[j]), sigma
+
+
+@dataclass(frozen=True)
+class FunctionOf:
+    """Any smooth function of mean and covariance, by differences."""
+
+    function: Callable[[Floats, Floats], float]
+
+    def value(self, mean: Floats, covariance: Floats) -> float:
+        """Return the function."""
+        return self.function(mean, covariance)
+
+    def slope(self, mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:
+        """Return central differences."""
+        d, deviations = mean.size, np.sqrt(np.diag(covariance))
+        small = DIFFERENCE * deviations
+        lengths = pack(small, np.outer(small, deviations))
+        slopes = np.empty(lengths.size)
+        for k, along in enumerate(np.diag(lengths)):
+            move, change = unpack(along, d)
+            up = self.function(mean + move, covariance + change)
+            down = self.function(mean - move, covariance - change)
+            slopes[k] = (up - down) / (2.0 * lengths[k])
+        # An entry off the diagonal moves with its mirror image.
+        slopes[d:] /= stands_for(d)
+        return unpack(slopes, d)
 
 
 class Intervals:

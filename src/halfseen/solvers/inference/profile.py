@@ -28,12 +28,12 @@ from halfseen.solvers.full_information.m_step import (
     KnownCorrelation,
     MStep,
     correlation_of,
-    unpack,
 )
 from halfseen.solvers.full_information.problem import Overview
 from halfseen.solvers.full_information.rows import HeldRows
 from halfseen.solvers.inference.imputation import read_source
-from halfseen.solvers.inference.targets import FisherOf, Target
+from halfseen.solvers.inference.intervals import FisherOf, Target
+from halfseen.theta import triangle, unpack
 
 if TYPE_CHECKING:
     from halfseen.results import Fit
@@ -94,8 +94,7 @@ class Coordinates:
     @classmethod
     def of(cls, m_step: MStep, mean: Floats, covariance: Floats) -> Coordinates:
         """Choose those in which a structure is free."""
-        d = mean.size
-        i, j = np.tril_indices(d)
+        i, j = triangle(mean.size)
         kept = m_step.structure.basis(covariance).any(axis=1)
         return cls(
             mean,
@@ -288,9 +287,9 @@ class Surface:
         """Give up with ``NotFollowed`` after so many questions more."""
         self._allowed = self.questions + questions
 
-    def fall(self, target: Target, move: float) -> float:
-        """Return twice the fall of a profile, where its target has moved so far from the top."""
-        return 2.0 * (self.top[1] - self.moved(target, move).value)
+    def fall(self, place: Place) -> float:
+        """Return twice the fall of a profile from the top to a place; none where that is likelier."""
+        return max(2.0 * (self.top[1] - place.value), 0.0)
 
     def moved(self, target: Target, move: float) -> Place:
         """Return the place on a profile whose target has moved so far from the top."""
@@ -483,7 +482,7 @@ def find_end(surface: Surface, target: Target, side: int, cutoff: float, first: 
     first : Place
         A place on that side, about as far from the top.
     """
-    x, top = surface.top
+    x, _ = surface.top
     centre = surface.centre(target)
     wanted = float(np.sqrt(cutoff))
     inside, outside, farthest = 0.0, np.inf, FARTHEST * abs(first.at - centre)
@@ -491,7 +490,7 @@ def find_end(surface: Surface, target: Target, side: int, cutoff: float, first: 
     place = first
     for _ in range(MOST_PLACES):
         reached = side * (place.at - centre)
-        root = float(np.sqrt(max(2.0 * (top - place.value), 0.0)))
+        root = float(np.sqrt(surface.fall(place)))
         # d root/d distance
         steep = -side * place.slope / root if root > 0.0 else 0.0
         if abs(root - wanted) <= CLOSE_ENOUGH * wanted and steep > 0.0:

@@ -27,12 +27,11 @@ from halfseen.solvers.full_information.expectation import (
     expect,
     grouped,
 )
-from halfseen.solvers.full_information.learn import parameter_names
-from halfseen.solvers.full_information.m_step import pack_slopes
 from halfseen.solvers.full_information.problem import Problem
 from halfseen.solvers.inference.imputation import read_source
 from halfseen.solvers.inference.uncertainty import StandardErrors
 from halfseen.solvers.result import name_some
+from halfseen.theta import pack_slopes, parameter_names
 
 if TYPE_CHECKING:
     from halfseen.results import Fit

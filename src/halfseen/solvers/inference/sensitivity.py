@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,14 +12,20 @@ from numpy.typing import NDArray
 from halfseen.checks import finite_vector, positive_number, share
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.transforms import Identity
-from halfseen.errors import AssumptionWarning, InputError
+from halfseen.errors import InputError
 from halfseen.gaussian import Gaussian
 from halfseen.parallel import single_blas_thread
 from halfseen.solvers.full_information.full import m_step_for
 from halfseen.solvers.full_information.learn import Settings, learn
-from halfseen.solvers.full_information.problem import Problem, read_problem
+from halfseen.solvers.full_information.problem import Problem
 from halfseen.solvers.full_information.rows import HeldRows
-from halfseen.solvers.inference.bootstrap import ACCURACY, STEPS, check_refits
+from halfseen.solvers.inference.bootstrap import (
+    ACCURACY,
+    STEPS,
+    check_refits,
+    fitted_problem,
+    options_of,
+)
 from halfseen.solvers.inference.intervals import Limits
 from halfseen.solvers.inference.uncertainty import StandardErrors
 from halfseen.solvers.loss import cells_at_risk, ruled_columns, with_losses
@@ -162,22 +167,19 @@ class Sensitivity:
         >>> [move.name for move in fit.sensitivity().moves("factor")]
         ['mean of x0', 'standard deviation of x0']
         """
-        points = self._points(by)
-        gaussians = [one.gaussian for one in points]
+        points, names = self._points(by), self.names
+        columns = [(j,) for j in range(len(names))]
+        pairs = [(a, b) for a in range(len(names)) for b in range(a + 1, len(names))]
+        kinds: dict[str, Sequence[tuple[int, ...]]]
+        kinds = {"mean": columns, "standard deviation": columns, "correlation": pairs}
         out = []
-        for j, name in enumerate(self.names):
-            values = np.array([g.mean[j] for g in gaussians])
-            here = self.base.gaussian.mean[j], self.base.mean[j]
-            out.append(self._move(f"mean of {name}", values, *here))
-        for j, name in enumerate(self.names):
-            values = np.array([g.standard_deviations[j] for g in gaussians])
-            here = self.base.gaussian.standard_deviations[j], self.base.standard_deviation[j]
-            out.append(self._move(f"standard deviation of {name}", values, *here))
-        for a, b in zip(*np.triu_indices(len(self.names), 1), strict=True):
-            values = np.array([g.correlation[a, b] for g in gaussians])
-            here = self.base.gaussian.correlation[a, b], self.base.correlation[a, b]
-            name = f"correlation of {self.names[a]} and {self.names[b]}"
-            out.append(self._move(name, values, *here))
+        for kind, places in kinds.items():
+            errors = getattr(self.base, kind.replace(" ", "_"))
+            here, *there = (_estimates(one.gaussian, kind) for one in (self.base, *points))
+            for place in places:
+                name = f"{kind} of {' and '.join(names[j] for j in place)}"
+                values = np.array([one[place] for one in there])
+                out.append(self._move(name, values, here[place], errors[place]))
         return out
 
     def _points(self, by: str) -> tuple[StandardErrors, ...]:
@@ -234,6 +236,10 @@ class Sensitivity:
         """Return between which places means and deviations stay within their intervals."""
         moves = self._spoken(by, "mean") + self._spoken(by, "standard deviation")
         return [(move, _held_within(places, np.abs(move.in_errors))) for move in moves]
+
+
+def _estimates(g: Gaussian, kind: str) -> Floats:
+    return g.standard_deviations if kind == "standard deviation" else getattr(g, kind)
 
 
 def _held_within(places: Floats, distance: Floats) -> tuple[float, float]:
@@ -356,19 +362,10 @@ class Study:
     def __init__(self, fit: Fit) -> None:
         source = fit.source
         assert source is not None
-        self.fit, self.source = fit, source
-        with warnings.catch_warnings():
-            # How the table was read was said when it was fitted.
-            warnings.simplefilter("ignore", AssumptionWarning)
-            self.plain = read_problem(
-                source.X, source.missingness, source.missing_at_random, source.n_jobs
-            )
+        self.fit, self.source, self.plain = fit, source, fitted_problem(source)
         rule = source.missingness
         self.rule = None if rule is None else rule.for_columns(fit.names)
-        options = dict(source.options)
-        if "penalty" in fit.history:
-            options["penalty"] = fit.history["penalty"]
-        self.m_step = m_step_for(self.plain.overview, **options)[0]
+        self.m_step = m_step_for(self.plain.overview, **options_of(fit))[0]
 
     def at_risk(self) -> Mask:
         """Mask of the cells that would be hidden if their values were lost; none without a rule."""

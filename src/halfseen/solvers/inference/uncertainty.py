@@ -14,7 +14,6 @@ from halfseen.checks import real_array, share
 from halfseen.errors import InputError
 from halfseen.gaussian import Gaussian
 from halfseen.solvers.inference.intervals import (
-    METHOD,
     Fisher,
     Intervals,
     Limits,
@@ -23,7 +22,9 @@ from halfseen.solvers.inference.intervals import (
     Numbers,
     Product,
     Spread,
+    put_variances,
 )
+from halfseen.theta import pack, places, unpack
 
 Floats = NDArray[np.float64]
 
@@ -86,10 +87,7 @@ class StandardErrors:
     ) -> StandardErrors:
         """Take every standard error from the covariance of all parameters."""
         d = gaussian.dimension
-        place = np.zeros((d, d), dtype=np.intp)
-        i, j = np.tril_indices(d)
-        place[i, j] = place[j, i] = d + np.arange(i.size)
-        V = parameters
+        place, V = places(d), parameters
         diagonal = np.diag(place)
         ii, jj = np.broadcast_to(diagonal[:, None], (d, d)), np.broadcast_to(diagonal, (d, d))
         return cls(
@@ -123,8 +121,7 @@ class StandardErrors:
 
     def vector(self) -> Floats:
         """Return the standard errors of (μ, Σ_ij for i >= j)."""
-        lower = np.tril_indices(np.size(self.mean))
-        return np.concatenate([np.asarray(self.mean), np.asarray(self.covariance)[lower]])
+        return pack(np.asarray(self.mean), np.asarray(self.covariance))
 
     def of(self, function: Callable[[Floats, Floats], ArrayLike]) -> Estimate:
         """Value and standard error of a smooth function of mean and covariance (delta method).
@@ -156,18 +153,15 @@ class StandardErrors:
         mean, covariance = self.gaussian.mean, self.gaussian.covariance
         value = _answer(function, mean.copy(), covariance.copy())
         # Along each principal axis of the uncertainty, a thousandth of its length.
-        lengths, axes = np.linalg.eigh(_on_unit_scale(self.parameters))
-        scale = np.sqrt(np.diag(self.parameters))
+        lengths, axes, scale = principal_axes(self.parameters)
         total = np.zeros(value.shape)
         for length, axis in zip(lengths, axes.T, strict=True):
             if length <= 0.0:
                 continue
-            move = np.sqrt(length) * axis * scale
-            ends = [
-                _answer(function, *_moved(mean, covariance, sign * STEP * move))
-                for sign in (1.0, -1.0)
-            ]
-            total += ((ends[0] - ends[1]) / (2.0 * STEP)) ** 2
+            move, change = unpack(STEP * (np.sqrt(length) * axis * scale), mean.size)
+            up = _answer(function, mean + move, covariance + change)
+            down = _answer(function, mean - move, covariance - change)
+            total += ((up - down) / (2.0 * STEP)) ** 2
         error = np.sqrt(total)
         return Estimate(value[()], error[()])
 
@@ -208,16 +202,15 @@ def limits_of(errors: StandardErrors, name: str, level: float) -> tuple[Limits, 
     """Return intervals of one kind of parameters, without labels, and how they were found."""
     numbers = numbers_of(errors, name)
     found = numbers.by_errors(level)
-    methods = np.where(numbers.error == 0.0, "known", "wald").astype(METHOD)
     if name == "covariance":
         # A variance is positive: by its standard deviation.
         ends, _ = limits_of(errors, "standard_deviation", level)
         # None is larger than the product of its deviations, however little is known of it.
         largest = np.outer(ends.upper, ends.upper)
-        for matrix, of_deviation in zip(found, ends, strict=True):
+        for matrix in found:
             np.clip(matrix, -largest, largest, out=matrix)
-            np.fill_diagonal(matrix, of_deviation**2)
-    return found, methods
+        put_variances(found, ends)
+    return found, numbers.methods("wald")
 
 
 def numbers_of(errors: StandardErrors, name: str) -> Numbers:
@@ -279,11 +272,14 @@ def correlation_errors(
     return out
 
 
-def _on_unit_scale(V: Floats) -> Floats:
-    """Correlations of the estimates; a parameter that is known has zeros."""
+def principal_axes(V: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return variances along the principal axes of estimates, the axes, and units of parameters.
+
+    In units of standard errors, so that those of the table do not matter.
+    """
     scale = np.sqrt(np.diag(V))
     safe = np.where(scale > 0.0, scale, 1.0)
-    return V / np.outer(safe, safe)
+    return *np.linalg.eigh(V / np.outer(safe, safe)), scale
 
 
 def _answer(function: Callable[[Floats, Floats], ArrayLike], *parameters: Floats) -> Floats:
@@ -292,11 +288,3 @@ def _answer(function: Callable[[Floats, Floats], ArrayLike], *parameters: Floats
     if not np.isfinite(value).all():
         raise InputError("the function must return finite numbers; it returned NaN or infinity.")
     return value
-
-
-def _moved(mean: Floats, covariance: Floats, move: Floats) -> tuple[Floats, Floats]:
-    d = mean.size
-    i, j = np.tril_indices(d)
-    change = np.zeros((d, d))
-    change[i, j] = change[j, i] = move[d:]
-    return mean + move[:d], covariance + change
