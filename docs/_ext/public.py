@@ -28,6 +28,7 @@ PROTOCOL = {name for base in PROTOCOLS for name in vars(base) if not name.starts
 # Builders and conversions that the library needs for itself.
 FOR_THE_LIBRARY = {
     "ColumnRule.of_set",
+    "ColumnwiseMissingness.kind",
     "Holes.is_convex",
     "Holes.standardised",
     "Holes.take",
@@ -39,6 +40,7 @@ FOR_THE_LIBRARY = {
     "LinearThreshold.scaled",
     "Loss.known",
     "Losses.absent",
+    "Missingness.kind",
     "Normality.both_counted",
     "NormalityTest.absent",
     "NormalityTest.of",

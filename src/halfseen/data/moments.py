@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.data.row_blocks import release_pages, row_slices
-from halfseen.data.table import LARGEST_VALUE, check_finite, read_table
+from halfseen.data.table import LARGEST_VALUE, TableKind, check_finite, read_table
 from halfseen.errors import InputError
 from halfseen.kernels.blocks import prepare_block, prepare_columns
 from halfseen.parallel import Tree, map_in_order, single_blas_thread
@@ -66,6 +66,8 @@ class PairMoments:
     >>> bool(np.allclose(whole.means(), halves.means(), rtol=1e-12))
     True
     """
+
+    kind: ClassVar[TableKind] = TableKind.MOMENTS
 
     rows: int
     counts: Floats

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from halfseen.checks import finite_vector, is_iterable, is_time, real_array, whole_number
 from halfseen.errors import ContradictionError, InputError
-from halfseen.missingness.base import Floats, Generator, Missingness, Transform, read_rows
+from halfseen.missingness.base import Floats, Generator, Missingness, RuleKind, Transform, read_rows
 from halfseen.missingness.grammar import quoted
 from halfseen.missingness.holes import SEEN, Holes, Inequalities, Scan, whole_line
 from halfseen.missingness.regions import Polyhedra, products
@@ -55,6 +55,11 @@ class LinearThreshold(Missingness):
             raise InputError(f"b must have {d} entries, one for each row of V; got {self.b.shape}.")
         if not np.isfinite(self.V).all() or not np.isfinite(self.b).all():
             raise InputError("V and b must be finite; use a row of zeros for always or never seen.")
+
+    @property
+    def kind(self) -> RuleKind:
+        """Linear combinations of a row."""
+        return RuleKind.THRESHOLDS
 
     @property
     def width(self) -> int:

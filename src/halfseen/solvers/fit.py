@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
-import inspect
 import os
 import warnings
 from collections.abc import Callable, Sequence
@@ -20,7 +18,7 @@ from halfseen.data.moments import PairMoments
 from halfseen.data.names import check_names, with_names
 from halfseen.data.parquet_blocks import is_parquet
 from halfseen.data.row_blocks import RowBlocks, is_mapped
-from halfseen.data.table import Table, read_table
+from halfseen.data.table import Table, TableKind, read_table
 from halfseen.errors import (
     ApproximationWarning,
     AssumptionWarning,
@@ -28,41 +26,21 @@ from halfseen.errors import (
     InputError,
     argument,
 )
-from halfseen.missingness.base import ColumnwiseMissingness, Missingness
-from halfseen.missingness.linear_threshold import LinearThreshold
-from halfseen.missingness.truncation import RowTruncation
+from halfseen.missingness.base import Missingness, RuleKind
 from halfseen.scaling.dask_blocks import is_dask
 from halfseen.scaling.engine import Engine
 from halfseen.scaling.sources import blocks_of, engine_for
 from halfseen.seeds import RandomState
-from halfseen.solvers.full_information import full
 from halfseen.solvers.full_information.journal import check_checkpoint
 from halfseen.solvers.in_pieces import InPieces
 from halfseen.solvers.loss import Loss, read_loss
-from halfseen.solvers.missing_descent import missing_descent
-from halfseen.solvers.pairwise import pairwise
+from halfseen.solvers.methods import Method, choose, need_rows
 from halfseen.solvers.prepare import warn
 from halfseen.solvers.result import Estimate, Source, Status, name_some
 from halfseen.solvers.scales import power_notes, to_model_scale
-from halfseen.solvers.truncated_sgd import truncated_sgd
-from halfseen.solvers.truncation import truncation
-from halfseen.solvers.truncation_psgd import truncation_psgd
 
-# Which solvers each kind of rule allows, the highest rung first: "auto" takes that one.
-_COLUMNWISE: dict[str, Callable[..., Estimate]] = {
-    "full": full,
-    "pairwise": pairwise,
-    "truncation": truncation,
-    "truncation_psgd": truncation_psgd,
-}
-_WHOLE_ROWS: dict[str, Callable[..., Estimate]] = {"truncated_sgd": truncated_sgd}
-_THRESHOLDS: dict[str, Callable[..., Estimate]] = {"full": full, "missing_descent": missing_descent}
-_ANY: dict[str, Callable[..., Estimate]] = {"full": full}
 # Options that say where a fit is kept on its way, not what it is.
 _CHECKPOINTS = ("checkpoint", "every", "resume")
-# Methods that learn nothing from a cell's being hidden.
-_UNBELIEVING: tuple[Callable[..., Estimate], ...] = (truncation, truncation_psgd)
-METHODS = tuple(dict.fromkeys(("auto", *_COLUMNWISE, *_WHOLE_ROWS, *_THRESHOLDS)))
 
 
 def fit(
@@ -167,22 +145,22 @@ def fit(
     check_names(table.names)
     # What kind of rule it is may be known only when its names are.
     rule = None if missingness is None else missingness.for_columns(table.names)
-    if isinstance(table, PairMoments):
-        _check_moments(rule, transforms)
     told = table if isinstance(table, IntervalData) and rule is not None else None
     if told is not None and told.is_plain:
         # Values and blank cells alone are a table with NaN, for which there are more methods.
         table = Table(told.values, told.names)
-    solver = _choose(method, rule, table)
+    solver = choose(method, table.kind, rule)
+    if transforms is not None and isinstance(table, PairMoments):
+        raise InputError(need_rows("transforms need"))
     if told is not None and rule is not None and options.get("missing_at_random") is None:
         _warn_of_blanks(told, rule, solver)
     given = _call(options, covariance, transforms, names, random_state)
     shared = {"random_state": random_state, "progress": progress, "n_jobs": n_jobs}
-    options = _options_of(solver, {**options, "covariance": covariance}, shared)
+    options = solver.options({**options, "covariance": covariance}, shared)
     if isinstance(table, PairMoments):
-        result = solver(table, rule, **options)
+        result = solver.run(table, rule, **options)
     else:
-        result = _fit_table(solver, table, rule, transforms, options)
+        result = _fit_table(solver.run, table, rule, transforms, options)
         assert result.source is not None
         source = dataclasses.replace(
             result.source, original=original, original_rule=missingness, call=given
@@ -225,8 +203,8 @@ def _fit_pieces(
     """Fit a table in pieces, where the engine has them."""
     check_names(blocks.names)
     rule = None if missingness is None else missingness.for_columns(blocks.names)
-    solver = _choose(method, rule, blocks)
-    given = _options_of(solver, options, shared)
+    solver = choose(method, blocks.kind, rule)
+    given = solver.options(options, shared)
     at_random = given.pop("missing_at_random", None)
     said = given.pop("loss", None)
     lost = None if said is None else _known_loss(said, blocks.names, rule)
@@ -237,10 +215,11 @@ def _fit_pieces(
             None if lost is None else lost.share,
         )  # fmt: skip
         stated = None if rule is None else table.rule
-        if solver is full:
-            result = solver(table.rows(), stated, **given)
+        if TableKind.MOMENTS in solver.needs.takes:
+            # Moments say all that it asks, so rows need not be laid out.
+            result = solver.run(table.moments(), stated, spread=engine.map, **given)
         else:
-            result = solver(table.moments(), stated, spread=engine.map, **given)
+            result = solver.run(table.rows(), stated, **given)
     source = result.source or Source(None, stated, None, 0, shared["n_jobs"], {})
     held = _held(X, blocks.names) if transforms is None else None
     source = dataclasses.replace(
@@ -293,51 +272,18 @@ def _check_rule(missingness: Any) -> None:
     )
 
 
-def _options_of(
-    solver: Callable[..., Estimate], options: dict[str, Any], shared: dict[str, Any]
-) -> dict[str, Any]:
-    """Return the arguments of a solver; raise for an option that it does not take."""
-    allowed = inspect.signature(solver).parameters
-    if options["covariance"] is None and "covariance" not in allowed:
-        del options["covariance"]
-    for option in options:
-        if option not in allowed or option == "spread":
-            known = [p for p in allowed if p not in ("X", "missingness", "contains", "spread")]
-            known += [p for p in ("names", "transforms") if p not in known]
-            close = difflib.get_close_matches(option, known, 1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise InputError(
-                f"method {solver.__name__!r} does not take the option {option!r}; it takes "
-                f"{', '.join(known)}.{hint}"
-            )
-    return {**options, **{key: value for key, value in shared.items() if key in allowed}}
-
-
-def _check_moments(rule: Missingness | None, transforms: Any) -> None:
-    """Raise for what moments of seen values cannot answer, whatever the method."""
-    if rule is not None and not isinstance(rule, ColumnwiseMissingness):
-        needy = f"{type(rule).__name__} needs"
-    elif rule is not None and rule.varies_by_row:
-        needy = "limits that differ by row need"
-    elif transforms is not None:
-        needy = "transforms need"
-    else:
-        return
-    raise InputError(f"{needy} the rows themselves, but moments were passed. Pass the table.")
-
-
-def _warn_of_blanks(data: IntervalData, rule: Missingness, solver: Callable[..., Estimate]) -> None:
+def _warn_of_blanks(data: IntervalData, rule: Missingness, method: Method) -> None:
     """Warn of blank cells that are taken to be hidden by the rule: they may be simply missing."""
     marked = (~data.seen & ~data.blank).any(axis=0)
     blank = data.blank & ~marked
-    if solver in _UNBELIEVING or not blank.any():
+    if not method.needs.believes or not blank.any():
         return
     counts = (blank & _hidden_by(rule, data)).sum(axis=0)
     if counts.any():
         told = [f"{data.names[j]} ({counts[j]})" for j in np.flatnonzero(counts)]
-        if solver is full:
+        if "missing_at_random" in method.arguments:
             remedy = f"Pass {argument('missing_at_random')} if they are simply missing."
-        elif solver is truncated_sgd:
+        elif rule.kind is RuleKind.WHOLE_ROWS:
             remedy = "Leave these rows out if they are simply missing."
         else:
             full_with = f"{argument('method', 'full')} with {argument('missing_at_random')}"
@@ -350,7 +296,7 @@ def _warn_of_blanks(data: IntervalData, rule: Missingness, solver: Callable[...,
 
 def _hidden_by(rule: Missingness, data: IntervalData) -> NDArray[np.bool_]:
     """Mask of the cells that the rule hides if they are hidden: the others may be anything."""
-    if isinstance(rule, RowTruncation):
+    if rule.kind is RuleKind.WHOLE_ROWS:
         return np.ones(data.shape, dtype=bool)
     values = data.values
     # A rule that does not fit the table is refused before it is asked for holes.
@@ -400,7 +346,7 @@ def _fit_table(
         )
         _check_powers(powers, table.names, options)
         with warnings.catch_warnings():
-            if not isinstance(rule, RowTruncation):
+            if rule is None or rule.kind is not RuleKind.WHOLE_ROWS:
                 # How the table was read was said just now, in its own units.
                 warnings.simplefilter("ignore", AssumptionWarning)
             result = solver(modelled, modelled_rule, **options)
@@ -424,64 +370,3 @@ def _check_powers(
             f"it does not go with {argument('errors', 't')}: state it, such as boxcox(0.3), or "
             "take logarithms."
         )
-
-
-def _choose(method: str, missingness: Missingness | None, X: Any) -> Callable[..., Estimate]:
-    if method not in METHODS:
-        raise InputError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
-    if isinstance(X, IntervalData):
-        allowed = _ANY
-    elif isinstance(X, RowBlocks):
-        allowed = _in_pieces(missingness)
-    elif isinstance(missingness, RowTruncation):
-        allowed = _WHOLE_ROWS
-    elif isinstance(missingness, LinearThreshold):
-        allowed = _THRESHOLDS
-    elif missingness is None or isinstance(missingness, ColumnwiseMissingness):
-        allowed = _COLUMNWISE
-        if isinstance(X, PairMoments):
-            # Moments of seen values are all that is left of the table.
-            allowed = {name: solver for name, solver in allowed.items() if solver is not full}
-    else:
-        allowed = _ANY
-    if method == "auto":
-        if isinstance(X, PairMoments) and missingness is None:
-            # With no rule stated, who is hidden says nothing.
-            return truncation
-        return next(iter(allowed.values()))
-    if method not in allowed:
-        if isinstance(X, IntervalData):
-            what = "IntervalData, whose cells say themselves where they lie"
-        elif isinstance(X, PairMoments):
-            what = "moments"
-        elif isinstance(X, RowBlocks):
-            what = "a table in pieces"
-            if missingness is not None:
-                what += f" under {type(missingness).__name__}"
-        else:
-            what = "data without a rule" if missingness is None else type(missingness).__name__
-        offers = [name for name in allowed if _works(name, missingness, X)]
-        raise InputError(f"method {method!r} does not fit {what}; choose {' or '.join(offers)}.")
-    return allowed[method]
-
-
-def _in_pieces(missingness: Missingness | None) -> dict[str, Callable[..., Estimate]]:
-    """Methods for tables that are read in pieces."""
-    if isinstance(missingness, RowTruncation):
-        raise InputError(
-            "under RowTruncation the table is needed in memory: pass an array, of some rows if need "
-            "be."
-        )
-    by_column = missingness is None or isinstance(missingness, ColumnwiseMissingness)
-    if not by_column or getattr(missingness, "varies_by_row", False):
-        return _ANY
-    return {"full": full, "pairwise": pairwise, "truncation": truncation}
-
-
-def _works(method: str, missingness: Missingness | None, X: Any) -> bool:
-    """Whether a method that a kind of rule allows takes these data too.
-
-    One that does not is no offer, but who asks for it by name gets its own sentence.
-    """
-    by_row = isinstance(missingness, ColumnwiseMissingness) and missingness.varies_by_row
-    return method != "truncation_psgd" or not (by_row or isinstance(X, PairMoments))

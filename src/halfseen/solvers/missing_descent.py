@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from halfseen.checks import positive_number, whole_number
-from halfseen.data.table import Table, check_finite, read_table
+from halfseen.data.table import Table, TableKind, check_finite, read_table
 from halfseen.errors import InputError, NotIdentifiedError
 from halfseen.gaussian import Gaussian
-from halfseen.missingness.base import Missingness
+from halfseen.missingness.base import Missingness, RuleKind
 from halfseen.missingness.linear_threshold import LinearThreshold
 from halfseen.parallel import map_in_order, resolve_jobs, single_blas_thread
 from halfseen.samplers import Sampler
@@ -23,6 +23,7 @@ from halfseen.solvers.conditionals import Conditionals, check_covariance
 from halfseen.solvers.domain import mean_reach
 from halfseen.solvers.initialize import block_size, initialize
 from halfseen.solvers.loop import iterate
+from halfseen.solvers.needs import Needs
 from halfseen.solvers.project_to_domain import project_to_domain
 from halfseen.solvers.result import Estimate, Note, Status
 from halfseen.solvers.sample_gradient import check_sampler, gradient_of_row
@@ -30,6 +31,7 @@ from halfseen.solvers.sample_gradient import check_sampler, gradient_of_row
 Floats = NDArray[np.float64]
 Average = Literal["all", "suffix"]
 
+NEEDS = Needs({TableKind.VALUES: {RuleKind.THRESHOLDS}})
 # Suffix averaging leaves out the first half, in which steps of 1/(λi) still throw the iterate about.
 SUFFIX = 0.5
 # Above this share of overshooting steps the average of all iterates is no longer trusted.

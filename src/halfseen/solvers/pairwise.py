@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from halfseen.missingness.base import Missingness
+from halfseen.data.table import TableKind
+from halfseen.missingness.base import Missingness, RuleKind
 from halfseen.parallel import single_blas_thread
 from halfseen.solvers.assemble import EIGENVALUE_FLOOR
 from halfseen.solvers.columns import censored_marginals, truncated_marginals
 from halfseen.solvers.correlations import Spread, solve_pairs
+from halfseen.solvers.needs import OWN_VALUE, Needs
 from halfseen.solvers.prepare import prepare, warn
 from halfseen.solvers.result import Estimate, name_some
 from halfseen.solvers.truncation import finish
+
+NEEDS = Needs(
+    {
+        TableKind.VALUES: OWN_VALUE,
+        # Pieces become moments, which do not tell rows with different limits apart.
+        TableKind.MOMENTS: {RuleKind.BY_COLUMN},
+        TableKind.PIECES: {RuleKind.BY_COLUMN},
+    }
+)
 
 
 def pairwise(

@@ -30,15 +30,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from halfseen.data.table import LARGEST_SQUARED, check_finite, read_table
+from halfseen.data.table import LARGEST_SQUARED, TableKind, check_finite, read_table
 from halfseen.errors import InputError, NotIdentifiedError
 from halfseen.gaussian import Gaussian
+from halfseen.missingness.base import RuleKind
 from halfseen.missingness.truncation import RowTruncation
 from halfseen.parallel import single_blas_thread
 from halfseen.samplers.rejection import draw_by_rejection
 from halfseen.seeds import Purpose, RandomState, keyed_generator, seed_of
 from halfseen.solvers.domain import Domain, pack, unpack
 from halfseen.solvers.loop import iterate
+from halfseen.solvers.needs import Needs
 from halfseen.solvers.newton import minimise
 from halfseen.solvers.result import Estimate, Note, Status
 from halfseen.solvers.set_mass import compare_with_alpha, mass_of_set
@@ -47,6 +49,7 @@ from halfseen.solvers.sufficient import metric_of, statistics_of
 Floats = NDArray[np.float64]
 Accept = Callable[[Floats, np.random.Generator], NDArray[np.bool_]]
 
+NEEDS = Needs({TableKind.VALUES: {RuleKind.WHOLE_ROWS}})
 # Noise of the draws as a share of the statistical error: an average over m draws has covariance H⁻¹/m
 # where the data leave H⁻¹/n, so m = n/ACCURACY² inflates the error by 1 + ACCURACY²/2, two per cent.
 ACCURACY = 0.2

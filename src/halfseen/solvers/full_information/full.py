@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from halfseen.checks import finite_vector, positive_number, real_array, whole_number
+from halfseen.data.table import TableKind
 from halfseen.errors import InputError, argument
 from halfseen.gaussian import Gaussian
-from halfseen.missingness.base import Missingness
+from halfseen.missingness.base import Missingness, RuleKind
 from halfseen.parallel import resolve_jobs, single_blas_thread
 from halfseen.seeds import RandomState, seed_of
 from halfseen.solvers.conditionals import check_covariance
@@ -39,10 +40,13 @@ from halfseen.solvers.full_information.rows import HeldRows, KeptRows, Rows
 from halfseen.solvers.full_information.sparse import choose_penalty
 from halfseen.solvers.full_information.starts import margins, start_from
 from halfseen.solvers.full_information.tails import learn_tails, read_degrees
+from halfseen.solvers.needs import OWN_VALUE, Needs
 from halfseen.solvers.result import Estimate, Note, Source, Status
 
 Floats = NDArray[np.float64]
 
+_RULES = OWN_VALUE | {RuleKind.THRESHOLDS, RuleKind.OTHER}
+NEEDS = Needs({TableKind.VALUES: _RULES, TableKind.INTERVALS: _RULES, TableKind.PIECES: _RULES})
 ACCURACY = 0.1
 # With fewer rows for each column a free covariance is as good as singular once cells are hidden.
 ROWS_PER_COLUMN = 2
