@@ -46,6 +46,7 @@ FOR_THE_LIBRARY = {
     "NormalityTest.of",
     "PairMoments.check_range",
     "PairMoments.of_piece",
+    "PairMoments.of_table",
     "PairMoments.width",
     "Polyhedra.levels",
     "Polyhedra.signs",

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from halfseen.data.table import LARGEST_SQUARED, TableKind, check_finite, read_table
+from halfseen.data.table import LARGEST_SQUARED, TableKind, check_finite
 from halfseen.errors import InputError, NotIdentifiedError
 from halfseen.gaussian import Gaussian
 from halfseen.missingness.base import RuleKind
@@ -42,6 +42,7 @@ from halfseen.solvers.domain import Domain, pack, unpack
 from halfseen.solvers.loop import iterate
 from halfseen.solvers.needs import Needs
 from halfseen.solvers.newton import minimise
+from halfseen.solvers.prepared_table import prepared_table
 from halfseen.solvers.result import Estimate, Note, Status
 from halfseen.solvers.set_mass import compare_with_alpha, mass_of_set
 from halfseen.solvers.sufficient import metric_of, statistics_of
@@ -240,10 +241,9 @@ def truncated_sgd(
     True
     """
     rule = contains if isinstance(contains, RowTruncation) else RowTruncation(contains)
-    table = read_table(X)
-    values, names = np.asarray(table.values, dtype=np.float64), table.names
+    data = prepared_table(X, rule)
+    values, names = data.values, data.names
     check_finite(values, names, LARGEST_SQUARED)
-    rule.check_width(values.shape[1])
     rule.check(values, names)
     rows = values[~np.isnan(values).any(axis=1)]
     if len(rows) == 0:

@@ -18,7 +18,7 @@ from halfseen.seeds import RandomState, seed_of
 from halfseen.solvers.assemble import EIGENVALUE_FLOOR, assemble
 from halfseen.solvers.loop import progress_bar
 from halfseen.solvers.needs import Needs
-from halfseen.solvers.prepare import Prepared, joint_row_notes, prepare
+from halfseen.solvers.prepare import ByColumn, joint_row_notes, prepare
 from halfseen.solvers.result import Estimate, Note, projection_notes
 from halfseen.solvers.truncated_sgd import ACCURACY, REPEATS, Floats, learn_truncated
 
@@ -122,7 +122,7 @@ def truncation_psgd(
 
 
 def _learn(
-    data: Prepared, columns: tuple[int, ...], accuracy: float, repeats: int, seed: int
+    data: ByColumn, columns: tuple[int, ...], accuracy: float, repeats: int, seed: int
 ) -> tuple[Gaussian, list[Note], dict[str, Any]]:
     """Solve one univariate or bivariate truncated problem."""
     assert data.values is not None
