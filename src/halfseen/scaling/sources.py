@@ -14,7 +14,7 @@ from halfseen.checks import is_iterable
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.moments import PairMoments
 from halfseen.data.parquet_blocks import is_parquet, scan_parquet
-from halfseen.data.row_blocks import RowBlocks, array_blocks, is_mapped, is_private
+from halfseen.data.row_blocks import ArrayPiece, RowBlocks, array_blocks, is_mapped, is_private
 from halfseen.data.table import Table, read_table
 from halfseen.errors import InputError, argument
 from halfseen.scaling.cluster import ClusterEngine, check_client
@@ -87,7 +87,7 @@ def _named(blocks: RowBlocks, names: Sequence[str] | None) -> RowBlocks:
     return replace(blocks, names=tuple(map(str, names)))
 
 
-def held_table(X: Any, names: tuple[str, ...]) -> Table | None:
+def held_table(X: Any, blocks: RowBlocks) -> Table | None:
     """Return the table that whoever called has at hand, if any.
 
     Rows that are elsewhere are not held: imputations are made of rows that are passed then.
@@ -97,7 +97,10 @@ def held_table(X: Any, names: tuple[str, ...]) -> Table | None:
     if is_mapped(X) and X.dtype not in (np.float64, np.float32):
         # It would be converted as a whole.
         return None
-    return Table(read_table(X).values, names)
+    first = blocks.pieces[0]
+    # Pieces of an array in this process were cut from what was read.
+    values = np.asarray(first.X) if isinstance(first, ArrayPiece) else read_table(X).values
+    return Table(values, blocks.names)
 
 
 def engine_for(client: Any, memory: Any, scratch: Any, n_jobs: int | None, columns: int) -> Engine:

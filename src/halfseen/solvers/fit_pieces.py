@@ -55,7 +55,7 @@ def fit_pieces(
             result = chosen.run(table.moments(), stated, spread=engine.map, **given)
         else:
             result = chosen.run(table.rows(), stated, **given)
-    held = held_table(X, blocks.names) if transforms is None else None
+    held = held_table(X, blocks) if transforms is None else None
     source = replace(
         result.source or Source(None, None, None, 0, shared["n_jobs"], {}),
         X=held,

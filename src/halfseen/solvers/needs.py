@@ -10,6 +10,13 @@ from halfseen.missingness.base import RuleKind
 
 # Each cell by its own value; no rule is one that shows everything.
 OWN_VALUE = frozenset({RuleKind.BY_COLUMN, RuleKind.BY_ROW})
+# What is seen through moments of pairs: pieces become moments, which do not tell rows with different
+# limits apart.
+BY_PAIRS = {
+    TableKind.VALUES: OWN_VALUE,
+    TableKind.MOMENTS: frozenset({RuleKind.BY_COLUMN}),
+    TableKind.PIECES: frozenset({RuleKind.BY_COLUMN}),
+}
 
 
 @dataclass(frozen=True)

@@ -4,27 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from halfseen.data.table import TableKind
 from halfseen.gaussian import Gaussian
-from halfseen.missingness.base import Missingness, RuleKind
+from halfseen.missingness.base import Missingness
 from halfseen.parallel import single_blas_thread
 from halfseen.solvers.assemble import EIGENVALUE_FLOOR, assemble
 from halfseen.solvers.columns import Marginals, censored_marginals, truncated_marginals
 from halfseen.solvers.correlations import Correlations, Spread, solve_pairs
-from halfseen.solvers.needs import OWN_VALUE, Needs
+from halfseen.solvers.needs import BY_PAIRS, Needs
 from halfseen.solvers.prepare import ByColumn, by_column, prepare, warn
 from halfseen.solvers.prepared_table import PreparedTable
 from halfseen.solvers.result import Estimate, name_some
 from halfseen.solvers.truncation import finish
 
-NEEDS = Needs(
-    {
-        TableKind.VALUES: OWN_VALUE,
-        # Pieces become moments, which do not tell rows with different limits apart.
-        TableKind.MOMENTS: {RuleKind.BY_COLUMN},
-        TableKind.PIECES: {RuleKind.BY_COLUMN},
-    }
-)
+NEEDS = Needs(BY_PAIRS)
 
 
 def pairwise(

@@ -69,9 +69,9 @@ class PreparedTable:
         # Which says what to do instead.
         return read_table(self.table).values
 
-    @cached_property
+    @property
     def values(self) -> NDArray[np.float64]:
-        """Values as doubles."""
+        """Values as doubles: a copy where they are not, which is not kept beside the table."""
         return np.asarray(self.as_given, dtype=np.float64)
 
     @cached_property

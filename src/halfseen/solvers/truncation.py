@@ -6,30 +6,21 @@ from typing import Any, Literal
 
 import numpy as np
 
-from halfseen.data.table import TableKind
 from halfseen.errors import InputError
 from halfseen.gaussian import Gaussian
-from halfseen.missingness.base import Missingness, RuleKind
+from halfseen.missingness.base import Missingness
 from halfseen.parallel import single_blas_thread
 from halfseen.solvers.assemble import EIGENVALUE_FLOOR, assemble
 from halfseen.solvers.columns import Marginals, truncated_marginals
 from halfseen.solvers.correlations import Correlations, Spread, solve_pairs
-from halfseen.solvers.needs import OWN_VALUE, Needs
+from halfseen.solvers.needs import BY_PAIRS, Needs
 from halfseen.solvers.plane import solve_planes
 from halfseen.solvers.prepare import ByColumn, joint_row_notes, pair_names, prepare
 from halfseen.solvers.result import Estimate, Note, Status, name_some, projection_notes
 
 Form = Literal["correlation", "paper"]
 
-NEEDS = Needs(
-    {
-        TableKind.VALUES: OWN_VALUE,
-        # Pieces become moments, which do not tell rows with different limits apart.
-        TableKind.MOMENTS: {RuleKind.BY_COLUMN},
-        TableKind.PIECES: {RuleKind.BY_COLUMN},
-    },
-    believes=False,
-)
+NEEDS = Needs(BY_PAIRS, believes=False)
 
 
 def truncation(

@@ -175,6 +175,7 @@ def read_problem(
 ) -> Problem:
     """Read a table, check it against the rule, and describe its holes.
 
+    A table that was prepared brings its own rule; ``missingness`` and ``n_jobs`` are not looked at then.
     With ``units`` (a centre and a scale of each column) the table need not determine them itself: it may
     have a single row, or columns that are never seen.
     """
