@@ -4,6 +4,7 @@ import ast
 import importlib.util
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import halfseen as hs
@@ -58,6 +59,26 @@ def test_circles_are_found():
     circle = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": {"e"}, "e": set(), "f": {"f"}}
     assert house.knots(circle) == [["a", "b", "c"]]
     assert house.longest_chain(circle) == ["a knot of 3", "d", "e"]
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        ("full", {}),
+        ("full", {"loss": 0.1}),
+        ("full", {"transforms": "log"}),
+        ("pairwise", {}),
+        ("truncation", {}),
+    ],
+)
+@pytest.mark.parametrize("by_row", [False, True])
+def test_a_fit_reads_its_table_and_matches_its_rule_once(method, options, by_row):
+    X = np.random.default_rng(0).normal(2.0, 1.0, size=(200, 2))
+    X[X < 1.0] = np.nan
+    rule = hs.DetectionLimits(lower=np.full(X.shape, 1.0) if by_row else 1.0)
+    arguments = {"n_jobs": 1, **options}
+    runs = house.crossed(lambda: hs.fit(X, rule, method, **arguments))[2]
+    assert runs == {"read_table": 1, "for_columns": 1}
 
 
 def _room(path):

@@ -1,7 +1,8 @@
 """Measure the house: files, lines of code, how modules import each other, what calls cross.
 
 Run ``python tools/house.py`` for what the source says, ``python tools/house.py --calls`` to run three
-calls too, and count the modules that each crosses. Lines of code are those that are neither blank nor
+calls too, and count the modules that each crosses, and how often tables are read and rules matched
+with their columns. Lines of code are those that are neither blank nor
 comment nor docstring; imports inside functions count like others, those for type checkers do not, nor
 does it that a package runs before its modules.
 """
@@ -17,9 +18,12 @@ import tokenize
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from types import FrameType
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 PACKAGE = "halfseen"
+# What should run once in a call: a table is read, and a rule matched with its columns.
+ONCE = ("read_table", "for_columns")
 # Tokens that are no code.
 SILENT = {
     tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
@@ -120,10 +124,14 @@ def longest_chain(graph: dict[str, set[str]]) -> list[str]:
     return max((chain(one) for one in sorted(set(whole.values()))), key=len)
 
 
-def crossed(call: Callable[[], object]) -> tuple[int, int]:
-    """Return how many modules of the package a call enters, and between how many pairs it steps."""
+def crossed(call: Callable[[], object]) -> tuple[int, int, dict[str, int]]:
+    """Return how many modules of the package a call enters, and between how many pairs it steps.
+
+    And how often the functions of ``ONCE`` run. A rule that asks its base class, or its parts, is one.
+    """
     entered: set[str] = set()
     steps: set[tuple[str, str]] = set()
+    runs = dict.fromkeys(ONCE, 0)
 
     def watch(frame: object, event: str, argument: object) -> None:
         name = frame.f_globals.get("__name__", "")  # type: ignore[attr-defined]
@@ -133,6 +141,9 @@ def crossed(call: Callable[[], object]) -> tuple[int, int]:
             before = back.f_globals.get("__name__", "") if back is not None else ""
             if before.startswith(PACKAGE) and before != name:
                 steps.add((before, name))
+            function = frame.f_code.co_name  # type: ignore[attr-defined]
+            if function in runs and not any(one == function for one in _callers(back)):
+                runs[function] += 1
 
     sys.setprofile(watch)
     try:
@@ -140,7 +151,14 @@ def crossed(call: Callable[[], object]) -> tuple[int, int]:
             call()
     finally:
         sys.setprofile(None)
-    return len(entered), len(steps)
+    return len(entered), len(steps), runs
+
+
+def _callers(frame: FrameType | None) -> Iterator[str]:
+    """Yield the names of a function and of those that called it."""
+    while frame is not None:
+        yield frame.f_code.co_name
+        frame = frame.f_back
 
 
 def calls() -> Iterator[tuple[str, Callable[[], object]]]:
@@ -194,8 +212,9 @@ def main() -> None:
     for knot in circles:
         print(f"  {len(knot)}: {', '.join(knot)}")
     for title, call in calls() if asked.calls else ():
-        entered, steps = crossed(call)
-        print(f"{title}: {entered} modules, {steps} boundaries")
+        entered, steps, runs = crossed(call)
+        often = ", ".join(f"{name} {count}" for name, count in runs.items())
+        print(f"{title}: {entered} modules, {steps} boundaries; {often}")
 
 
 if __name__ == "__main__":

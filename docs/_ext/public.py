@@ -28,6 +28,7 @@ PROTOCOL = {name for base in PROTOCOLS for name in vars(base) if not name.starts
 # Builders and conversions that the library needs for itself.
 FOR_THE_LIBRARY = {
     "ColumnRule.of_set",
+    "ColumnwiseMissingness.kind",
     "Holes.is_convex",
     "Holes.standardised",
     "Holes.take",
@@ -39,11 +40,13 @@ FOR_THE_LIBRARY = {
     "LinearThreshold.scaled",
     "Loss.known",
     "Losses.absent",
+    "Missingness.kind",
     "Normality.both_counted",
     "NormalityTest.absent",
     "NormalityTest.of",
     "PairMoments.check_range",
     "PairMoments.of_chunk",
+    "PairMoments.of_table",
     "PairMoments.width",
     "Polyhedra.levels",
     "Polyhedra.signs",

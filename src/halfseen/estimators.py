@@ -11,13 +11,14 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from halfseen.data.moments import PairMoments
+from halfseen.data.table import Table
 from halfseen.errors import AssumptionWarning, InputError, NotIdentifiedError
-from halfseen.missingness import SelfCensoring, everything
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness
 from halfseen.results import Fit
 from halfseen.seeds import RandomState
 from halfseen.solvers import fit
 from halfseen.solvers.prepare import read_moments
+from halfseen.solvers.prepared_table import prepared_table
 
 # Methods that see the data through moments alone, which chunks can add to.
 _STREAMING = ("auto", "pairwise", "truncation")
@@ -233,9 +234,7 @@ class CensoredGaussian(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return plain and self.method in _STREAMING and (rule is None or uniform)
 
     def _moments_of(self, X: NDArray[np.float64]) -> PairMoments:
-        rule = self._rule() or SelfCensoring(everything)
-        assert isinstance(rule, ColumnwiseMissingness)
-        return read_moments(X, self._names(), rule, self.n_jobs)[0]
+        return read_moments(prepared_table(Table(X, self._names()), self.missingness, self.n_jobs))
 
     def _rule(self) -> Missingness | None:
         """Return the rule for the columns: what kind it is may be known only then."""

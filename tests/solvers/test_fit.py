@@ -224,7 +224,8 @@ def test_habits_of_laboratories_are_warned_of(three):
 
 def test_float32_values_on_their_limit_are_seen():
     X = np.array([[0.7], [0.9], [1.4], [1.1], [np.nan]], dtype=np.float32)
-    assert np.isfinite(hs.fit(X, hs.DetectionLimits(lower=0.7), "pairwise").mean).all()
+    for method in ("full", "pairwise"):
+        assert np.isfinite(hs.fit(X, hs.DetectionLimits(lower=0.7), method).mean).all()
     with pytest.raises(hs.ContradictionError, match=r"row 0.*0\.699"):
         hs.fit(X, hs.DetectionLimits(lower=0.70001))
 

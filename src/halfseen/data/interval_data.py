@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from halfseen.data.table import OtherTable, check_finite, read_table
+from halfseen.data.table import OtherTable, TableKind, check_finite, read_table
 from halfseen.errors import InputError
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness
 from halfseen.missingness.holes import SEEN, Holes, Scan, gather, read_cells
@@ -75,6 +75,7 @@ class IntervalData(OtherTable):
         "a table of values is needed here; got IntervalData. Its attribute values has the seen values, "
         "with NaN elsewhere, but the intervals are lost with it."
     )
+    kind: ClassVar[TableKind] = TableKind.INTERVALS
 
     lower: Floats
     upper: Floats

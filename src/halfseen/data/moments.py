@@ -8,13 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.data.row_blocks import release_pages, row_slices
-from halfseen.data.table import LARGEST_VALUE, check_finite, read_names, read_table
+from halfseen.data.table import (
+    LARGEST_VALUE,
+    Table,
+    TableKind,
+    check_finite,
+    read_names,
+    read_table,
+)
 from halfseen.errors import InputError
 from halfseen.kernels.blocks import prepare_block, prepare_columns
 from halfseen.parallel import Tree, map_in_order, single_blas_thread
@@ -67,6 +74,8 @@ class PairMoments:
     True
     """
 
+    kind: ClassVar[TableKind] = TableKind.MOMENTS
+
     rows: int
     counts: Floats
     first: Floats
@@ -112,8 +121,12 @@ class PairMoments:
         >>> abs(fit.mean - [0.5, 1.0]) < 0.1
         array([ True,  True])
         """
-        table = read_table(X, names, fewest_rows=1)
-        X, names = table.values, table.names
+        return cls.of_table(read_table(X, names, fewest_rows=1), n_jobs)
+
+    @classmethod
+    def of_table(cls, table: Table, n_jobs: int | None = None) -> PairMoments:
+        """Collect the sums of a table that was read."""
+        X, names = table
         chunks = row_slices(*X.shape)
         # All in the units of the first, so that they are merged by adding.
         first = cls.of_chunk(X[chunks[0]], names)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.data.table import OtherTable, read_table
+from halfseen.data.table import OtherTable, TableKind, read_table
 
 Floats = NDArray[np.float64]
 
@@ -73,6 +73,7 @@ class RowBlocks(OtherTable):
     _needed: ClassVar[str] = (
         "a table in memory is needed here; got RowBlocks, a table in pieces. Pass some of its rows."
     )
+    kind: ClassVar[TableKind] = TableKind.PIECES
 
     names: tuple[str, ...]
     pieces: tuple[Any, ...]

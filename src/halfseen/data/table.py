@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import os
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
@@ -19,17 +20,32 @@ LARGEST_VALUE = 1e300
 LARGEST_SQUARED = 1e150
 
 
+class TableKind(enum.Enum):
+    """What a table is made of: solvers say which kinds they take. The value is what people call it."""
+
+    VALUES = "a table of values"
+    INTERVALS = "IntervalData, whose cells say themselves where they lie"
+    MOMENTS = "moments"
+    PIECES = "a table in pieces"
+
+
 class Table(NamedTuple):
     """Values of shape (n, d), NaN where hidden, and the names of the columns."""
 
     values: NDArray[np.floating]
     names: tuple[str, ...]
 
+    @property
+    def kind(self) -> TableKind:
+        """Values in memory."""
+        return TableKind.VALUES
+
 
 class OtherTable:
     """A table that is not one of values in memory; each kind says what to do where that is needed."""
 
     _needed: ClassVar[str]
+    kind: ClassVar[TableKind]
 
 
 def read_table(X: Any, given: Sequence[str] | None = None, fewest_rows: int = 2) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -41,6 +42,16 @@ class Scale(Protocol):
 
     def inverse(self, z: ArrayLike) -> Floats:
         """Return values in the original units."""
+
+
+class RuleKind(enum.Enum):
+    """What a rule looks at: solvers say which kinds they take."""
+
+    BY_COLUMN = "each cell by itself, every row in the same way"
+    BY_ROW = "each cell by itself, with limits that differ by row"
+    THRESHOLDS = "linear combinations of a row"
+    WHOLE_ROWS = "whole rows, which are shown or not there"
+    OTHER = "a row, in ways of its own"
 
 
 @dataclass(frozen=True)
@@ -107,6 +118,11 @@ class Missingness(ABC):
     >>> rule.hidden_region([[2.0, np.nan]]).cell(0, 1)
     below(1)
     """
+
+    @property
+    def kind(self) -> RuleKind:
+        """What the rule looks at; known once it is matched with columns."""
+        return RuleKind.OTHER
 
     @property
     @abstractmethod
@@ -236,6 +252,11 @@ class ColumnwiseMissingness(Missingness):
     >>> isinstance(hs.SelfSelection(), hs.missingness.ColumnwiseMissingness)
     False
     """
+
+    @property
+    def kind(self) -> RuleKind:
+        """Each cell by itself."""
+        return RuleKind.BY_ROW if self.varies_by_row else RuleKind.BY_COLUMN
 
     @abstractmethod
     def column_rule(self, column: int) -> ColumnRule:

@@ -14,6 +14,7 @@ from halfseen.missingness.base import (
     Generator,
     Mask,
     Missingness,
+    RuleKind,
     Scale,
     Values,
     is_whole,
@@ -63,6 +64,11 @@ class LinearThreshold(Missingness):
             raise InputError(f"b must have {d} entries, one for each row of V; got {self.b.shape}.")
         if not np.isfinite(self.V).all() or not np.isfinite(self.b).all():
             raise InputError("V and b must be finite; use a row of zeros for always or never seen.")
+
+    @property
+    def kind(self) -> RuleKind:
+        """Linear combinations of a row."""
+        return RuleKind.THRESHOLDS
 
     @property
     def width(self) -> int:

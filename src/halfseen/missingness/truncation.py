@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from halfseen.errors import ContradictionError, InputError
-from halfseen.missingness.base import Floats, Generator, Mask, Missingness, Scale, Values
+from halfseen.missingness.base import Floats, Generator, Mask, Missingness, RuleKind, Scale, Values
 from halfseen.missingness.holes import SEEN, Holes, Scan, gather
 from halfseen.missingness.regions import Box
 
@@ -40,6 +40,11 @@ class RowTruncation(Missingness):
             raise InputError(f"RowTruncation takes a function of rows; got {contains!r}.")
         self._contains = contains
         self._width = width
+
+    @property
+    def kind(self) -> RuleKind:
+        """Whole rows."""
+        return RuleKind.WHOLE_ROWS
 
     @property
     def width(self) -> int | None:

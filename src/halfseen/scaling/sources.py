@@ -8,11 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from halfseen.checks import is_iterable
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.moments import PairMoments
 from halfseen.data.parquet_blocks import is_parquet, scan_parquet
-from halfseen.data.row_blocks import RowBlocks, array_blocks, is_mapped, is_private
+from halfseen.data.row_blocks import ArrayChunk, RowBlocks, array_blocks, is_mapped, is_private
+from halfseen.data.table import Table, read_table
 from halfseen.errors import InputError, argument
 from halfseen.scaling.cluster import ClusterEngine, check_client
 from halfseen.scaling.dask_blocks import HeldChunk, dask_blocks, is_dask
@@ -82,6 +85,22 @@ def _named(blocks: RowBlocks, names: Sequence[str] | None) -> RowBlocks:
             f"names must be {len(blocks.names)}, one for each column; got {len(names)}."
         )
     return replace(blocks, names=tuple(map(str, names)))
+
+
+def held_table(X: Any, blocks: RowBlocks) -> Table | None:
+    """Return the table that whoever called has at hand, if any.
+
+    Rows that are elsewhere are not held: imputations are made of rows that are passed then.
+    """
+    if isinstance(X, RowBlocks) or is_dask(X) or is_parquet(X):
+        return None
+    if is_mapped(X) and X.dtype not in (np.float64, np.float32):
+        # It would be converted as a whole.
+        return None
+    first = blocks.pieces[0]
+    # Pieces of an array in this process were cut from what was read.
+    values = np.asarray(first.X) if isinstance(first, ArrayChunk) else read_table(X).values
+    return Table(values, blocks.names)
 
 
 def engine_for(client: Any, memory: Any, scratch: Any, n_jobs: int | None, columns: int) -> Engine:

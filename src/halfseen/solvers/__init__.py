@@ -6,7 +6,6 @@ stands above ``halfseen.results``; what is behind it, below.
 
 from halfseen.data.powers import LearnedPower
 from halfseen.results import Fit, returning_fits
-from halfseen.solvers.fit import METHODS
 from halfseen.solvers.fit import fit as _fit
 from halfseen.solvers.full_information.full import full as _full
 from halfseen.solvers.inference.bootstrap import Bootstrap
@@ -18,6 +17,7 @@ from halfseen.solvers.inference.sensitivity import Sensitivity
 from halfseen.solvers.inference.uncertainty import StandardErrors
 from halfseen.solvers.initialize import initialize
 from halfseen.solvers.loss import Loss
+from halfseen.solvers.methods import METHODS
 from halfseen.solvers.missing_descent import missing_descent as _missing_descent
 from halfseen.solvers.pairwise import pairwise as _pairwise
 from halfseen.solvers.project_to_domain import project_to_domain

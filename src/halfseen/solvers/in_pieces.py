@@ -11,7 +11,7 @@ import operator
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,151 +19,30 @@ from numpy.typing import NDArray
 from halfseen.data.moments import PairMoments
 from halfseen.data.parquet_blocks import describe_row
 from halfseen.data.row_blocks import RowBlocks
-from halfseen.data.table import Table, check_finite
 from halfseen.data.transforms import (
     BoxCox,
     Transform,
     read_transforms,
-    transform_rule,
-    transform_table,
 )
 from halfseen.errors import InputError
-from halfseen.missingness.base import ColumnwiseMissingness, Missingness
+from halfseen.missingness.base import Missingness
 from halfseen.missingness.self_censoring import SelfCensoring
 from halfseen.missingness.sets import everything
-from halfseen.scaling.engine import Arrays, Engine
+from halfseen.scaling.engine import Engine
 from halfseen.solvers.full_information.problem import (
     Overview,
     read_mask,
-    standardise,
     units_of,
     warn_of_silence,
 )
 from halfseen.solvers.full_information.rows import KeptRows
-from halfseen.solvers.full_information.shards import count, to_arrays
+from halfseen.solvers.full_information.shards import count
 from halfseen.solvers.loop import progress_bar
-from halfseen.solvers.loss import cells_at_risk, with_losses
-from halfseen.solvers.prepare import (
-    check_suspects,
-    limits_reached,
-    warn_of_piles,
-)
-from halfseen.solvers.scales import onto_limits
+from halfseen.solvers.piece import Place, Reader, Survey, shard, survey_piece
+from halfseen.solvers.prepare import warn_of_piles
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-
-
-class Place(NamedTuple):
-    """What is known of a piece before it is read.
-
-    Attributes
-    ----------
-    first_row : int
-        Where it begins.
-    rows : int
-        How many it has.
-    rule : Missingness or None
-        Its own rule, where limits differ by row.
-    at_random : boolean array or None
-        Its cells that are simply missing.
-    """
-
-    first_row: int
-    rows: int
-    rule: Missingness | None
-    at_random: Mask | None
-
-
-@dataclass(frozen=True, eq=False)
-class Reader:
-    """How a piece becomes values on the scale of the model.
-
-    Attributes
-    ----------
-    names : tuple of str
-    rule : Missingness
-        In original units.
-    transforms : tuple of Transform or None
-    lost : array or None
-        Share of the values of each column that were lost beside the rule.
-    """
-
-    names: tuple[str, ...]
-    rule: Missingness
-    transforms: tuple[Transform, ...] | None
-    lost: Floats | None = None
-
-    def __call__(
-        self, piece: Any, place: Place, check: bool
-    ) -> tuple[NDArray[np.floating], Missingness]:
-        """Return the values of a piece, and the rule for them.
-
-        With ``check`` values that the rule would hide are looked for before they are transformed.
-        """
-        rule = self.rule if place.rule is None else place.rule
-        values = piece.read()
-        if values.shape != (place.rows, len(self.names)):
-            raise InputError(
-                f"a piece of the table that begins here has shape {values.shape}, but "
-                f"{(place.rows, len(self.names))} was told. Chunks of Dask must have the sizes that "
-                "they tell: X.compute_chunk_sizes() finds them.",
-                0,
-            )
-        if self.transforms is None:
-            return values, rule
-        if check:
-            check_finite(values, self.names)
-            rule.check(values, self.names, place.at_random)
-        table = transform_table(Table(values, self.names), self.transforms)
-        modelled = transform_rule(rule, self.transforms, self.names)
-        assert isinstance(table, Table)
-        assert modelled is not None
-        values = np.array(table.values, dtype=float)
-        onto_limits(values, modelled)
-        return values, modelled
-
-
-class Survey(NamedTuple):
-    """What one pass over pieces finds: moments, and how many values lie on limits of the rule.
-
-    ``piled`` has a row for each column: values on its lower and its upper limit, and the most of any
-    other value.
-    """
-
-    moments: PairMoments
-    piled: Floats
-
-    def __add__(self, other: Survey) -> Survey:  # type: ignore[override]
-        return Survey(self.moments.merge(other.moments), self.piled + other.piled)
-
-
-def survey_piece(piece: Any, place: Place, reader: Reader, like: PairMoments | None) -> Survey:
-    """Read a piece, check it, and collect its moments, in the units of other moments."""
-    with rows_from(place.first_row):
-        values, rule = reader(piece, place, check=True)
-        by_column = values.flags.f_contiguous and not values.flags.c_contiguous
-        moments = PairMoments.of_chunk(values, reader.names, like, by_column)
-        moments.check_range(values)
-        if place.at_random is not None:
-            read_mask(place.at_random, values, reader.names)
-        if isinstance(rule, ColumnwiseMissingness):
-            check_suspects(values, moments, rule)
-        else:
-            rule.check(values, reader.names, place.at_random)
-    return Survey(moments, limits_reached(values, moments, rule))
-
-
-def shard(piece: Any, place: Place, reader: Reader, centre: Floats, scale: Floats) -> Arrays:
-    """Read a piece, and return it standardised, as arrays that an engine can keep."""
-    with rows_from(place.first_row):
-        values, rule = reader(piece, place, check=False)
-        values = np.asarray(values, dtype=np.float64)
-        problem = standardise(values, reader.names, rule, place.at_random, centre, scale)
-        if reader.lost is not None:
-            risk = cells_at_risk(problem, values, rule, place.at_random)
-            problem = with_losses(problem, risk, reader.lost)
-    return to_arrays(problem, place.first_row)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,18 +60,17 @@ class InPieces:
     def prepare(
         cls,
         blocks: RowBlocks,
-        missingness: Missingness | None,
+        stated: Missingness | None,
         at_random: Any,
         transforms: Any,
         engine: Engine,
         progress: bool = False,
         lost: Floats | None = None,
     ) -> InPieces:
-        """Read the rule, the scales and the mask."""
+        """Read the scales and the mask; the rule was matched with the columns."""
         if blocks.shape[0] < 2:
             raise InputError(f"at least 2 rows are needed; got {blocks.shape[0]}.")
-        rule = SelfCensoring(everything) if missingness is None else missingness
-        rule = rule.for_columns(blocks.names)
+        rule = SelfCensoring(everything) if stated is None else stated
         scales = None if transforms is None else _scales(transforms, blocks.names)
         rows = [
             slice(first, first + size)
@@ -205,16 +83,14 @@ class InPieces:
             for part, own, mask in zip(rows, rules, masks, strict=True)
         )
         reader = Reader(blocks.names, rule, scales, lost)
-        return cls(blocks, reader, tuple(places), engine, missingness, progress)
+        return cls(blocks, reader, tuple(places), engine, stated, progress)
 
     @property
     def rule(self) -> Missingness:
         """The rule on the scale of the model."""
         if self.reader.transforms is None:
             return self.reader.rule
-        rule = transform_rule(self.reader.rule, self.reader.transforms, self.reader.names)
-        assert rule is not None
-        return rule
+        return self.reader.rule.transformed(self.reader.transforms, self.reader.names)
 
     def moments(self) -> PairMoments:
         """Read every piece once; return the moments of all."""
@@ -280,16 +156,6 @@ class InPieces:
             if told != error.where:
                 error.where = f"{told} ({error.where} of all)"
             raise
-
-
-@contextmanager
-def rows_from(first: int) -> Iterator[None]:
-    """Count the row that an error names from the first of the table, not of its piece."""
-    try:
-        yield
-    except InputError as error:
-        error.count_from(first)
-        raise
 
 
 def _scales(given: Any, names: tuple[str, ...]) -> tuple[Transform, ...]:

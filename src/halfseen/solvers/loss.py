@@ -287,15 +287,20 @@ def cells_at_risk(
 
     Not those where the rule shows everything, nor those of which it is known why they are hidden.
     """
-    rule = problem.missingness if problem.missingness is not None else rule
-    assert rule is not None
-    n, d = problem.shape
-    risk = _ruled_cells(rule.for_columns(problem.names), (n, d))
+    risk = _ruled_cells(matched_rule(problem, rule), problem.shape)
     mask = problem.at_random
     if isinstance(X, IntervalData):
         risk &= ~_marked(X)
         mask = read_mask(missing_at_random, X.values, X.names)
     return risk if mask is None else risk & ~mask
+
+
+def matched_rule(problem: Problem, rule: Missingness | None) -> Missingness:
+    """Return the rule for the columns of a problem; of cells that speak for themselves, ``rule``."""
+    if problem.missingness is not None:
+        return problem.missingness
+    assert rule is not None
+    return rule.for_columns(problem.names)
 
 
 def with_losses(problem: Problem, risk: Mask, share: Floats) -> Problem:

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from halfseen.checks import positive_number, whole_number
-from halfseen.data.table import Table, check_finite, read_table
+from halfseen.data.table import Table, TableKind, check_finite
 from halfseen.errors import InputError, NotIdentifiedError
 from halfseen.gaussian import Gaussian
-from halfseen.missingness.base import Missingness
+from halfseen.missingness.base import Missingness, RuleKind
 from halfseen.missingness.linear_threshold import LinearThreshold
 from halfseen.parallel import map_in_order, resolve_jobs, single_blas_thread
 from halfseen.samplers import Sampler
@@ -23,6 +23,8 @@ from halfseen.solvers.conditionals import Conditionals, check_covariance
 from halfseen.solvers.domain import mean_reach
 from halfseen.solvers.initialize import block_size, initialize
 from halfseen.solvers.loop import iterate
+from halfseen.solvers.needs import Needs
+from halfseen.solvers.prepared_table import prepared_table
 from halfseen.solvers.project_to_domain import project_to_domain
 from halfseen.solvers.result import Estimate, Note, Status
 from halfseen.solvers.sample_gradient import check_sampler, gradient_of_row
@@ -30,6 +32,7 @@ from halfseen.solvers.sample_gradient import check_sampler, gradient_of_row
 Floats = NDArray[np.float64]
 Average = Literal["all", "suffix"]
 
+NEEDS = Needs({TableKind.VALUES: {RuleKind.THRESHOLDS}})
 # Suffix averaging leaves out the first half, in which steps of 1/(λi) still throw the iterate about.
 SUFFIX = 0.5
 # Above this share of overshooting steps the average of all iterates is no longer trusted.
@@ -243,21 +246,21 @@ def missing_descent(
     >>> bool(hs.metrics.mahalanobis_error(fit.mean, truth) < 0.2)
     True
     """
-    table = read_table(X)
-    if isinstance(missingness, Missingness):
-        missingness = missingness.for_columns(table.names)
-    if not isinstance(missingness, LinearThreshold):
+    data = prepared_table(X, missingness if isinstance(missingness, Missingness) else None)
+    thresholds = data.stated
+    if not isinstance(thresholds, LinearThreshold):
+        came = missingness if thresholds is None else thresholds
         raise InputError(
-            f"missing_descent needs a LinearThreshold rule; got {type(missingness).__name__}."
+            f"missing_descent needs a LinearThreshold rule; got {type(came).__name__}."
         )
-    values, names = np.asarray(table.values, dtype=np.float64), table.names
+    values, names = data.values, data.names
     passes, batch_size = whole_number("passes", passes), whole_number("batch_size", batch_size)
     resolve_jobs(n_jobs)
-    _check(values, names, missingness, average)
+    _check(values, names, thresholds, average)
     known = check_covariance(covariance, values.shape[1])
     # In units of each column's own standard deviation, so that no unit enters λ, r or a step.
     scale = known.standard_deviations
-    values, rule = values / scale, missingness.scaled(scale)
+    values, rule = values / scale, thresholds.scaled(scale)
     unit = Gaussian(np.zeros_like(scale), known.correlation)
     defaults = derive_defaults(values, unit, beta)
     start = initialize(Table(values, names), beta, initial_rows)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from halfseen.gaussian import Gaussian
 from halfseen.missingness.base import Missingness
 from halfseen.parallel import single_blas_thread
-from halfseen.solvers.assemble import EIGENVALUE_FLOOR
-from halfseen.solvers.columns import censored_marginals, truncated_marginals
-from halfseen.solvers.correlations import Spread, solve_pairs
-from halfseen.solvers.prepare import prepare, warn
+from halfseen.solvers.assemble import EIGENVALUE_FLOOR, assemble
+from halfseen.solvers.columns import Marginals, censored_marginals, truncated_marginals
+from halfseen.solvers.correlations import Correlations, Spread, solve_pairs
+from halfseen.solvers.needs import BY_PAIRS, Needs
+from halfseen.solvers.prepare import ByColumn, by_column, prepare, warn
+from halfseen.solvers.prepared_table import PreparedTable
 from halfseen.solvers.result import Estimate, name_some
 from halfseen.solvers.truncation import finish
+
+NEEDS = Needs(BY_PAIRS)
 
 
 def pairwise(
@@ -70,7 +75,21 @@ def pairwise(
             "them, if something does."
         )
     with single_blas_thread():
-        start = truncated_marginals(data.columns)
-        marginals = censored_marginals(data.columns, start)
-        pairs = solve_pairs(data.moments, data.columns, marginals, True, data.mask, n_jobs, spread)
+        marginals, pairs = solve_by_column(data, n_jobs, spread)
         return finish(data, marginals, pairs, "pairwise", eigenvalue_floor, {})
+
+
+def solve_by_column(
+    data: ByColumn, n_jobs: int | None, spread: Spread | None = None
+) -> tuple[Marginals, Correlations]:
+    """Solve each column, and then each pair for its correlation."""
+    marginals = censored_marginals(data.columns, truncated_marginals(data.columns))
+    pairs = solve_pairs(data.moments, data.columns, marginals, True, data.mask, n_jobs, spread)
+    return marginals, pairs
+
+
+def pairwise_gaussian(data: PreparedTable, n_jobs: int | None) -> Gaussian:
+    """Return the Gaussian alone, of a table that was found to agree with its rule."""
+    marginals, pairs = solve_by_column(by_column(data), n_jobs)
+    covariance, _, _ = assemble(marginals.deviation, pairs.rho, EIGENVALUE_FLOOR)
+    return Gaussian(marginals.mean, covariance)

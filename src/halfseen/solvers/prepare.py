@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.data.moments import PairMoments
-from halfseen.data.table import read_table
+from halfseen.data.table import TableKind
 from halfseen.errors import (
     AssumptionWarning,
     ContradictionError,
@@ -25,6 +25,7 @@ from halfseen.missingness.detection_limits import DetectionLimits
 from halfseen.missingness.self_censoring import SelfCensoring
 from halfseen.missingness.sets import Interval, everything
 from halfseen.solvers.columns import Columns, prepare_columns
+from halfseen.solvers.prepared_table import PreparedTable, prepared_table
 from halfseen.solvers.result import Note, Status, name_some
 
 # Fewer joint rows than this leave a correlation with a standard error of a third or more.
@@ -35,8 +36,8 @@ FEWEST_PILED, PILED_RATIO = 5, 3
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """A table that was read and checked."""
+class ByColumn:
+    """A table that was read and checked, with what is known of each column."""
 
     moments: PairMoments
     columns: Columns
@@ -56,53 +57,54 @@ def prepare(
     method: str,
     n_jobs: int | None = None,
     integrate: bool = True,
-) -> Prepared:
+) -> ByColumn:
     """Read a table (or moments that were collected before) and check it against the rule.
 
     Without ``integrate`` sets are not made ready for integration: a membership oracle is enough.
     """
-    rule = SelfCensoring(everything) if missingness is None else missingness
-    X = X if isinstance(X, PairMoments) else read_table(X)
-    rule = rule.for_columns(X.names)
+    data = prepared_table(X, missingness, n_jobs)
+    rule = data.rule
     if not isinstance(rule, ColumnwiseMissingness):
         raise InputError(
             f"{method} needs a rule that hides each cell by its own value (SelfCensoring, "
             f"DetectionLimits); got {type(rule).__name__}."
         )
-    if isinstance(X, PairMoments):
+    if data.kind is TableKind.MOMENTS:
         if rule.varies_by_row:
             raise InputError(
                 "limits that differ by row need the rows themselves, but moments were passed. "
                 "Call fit with the table."
             )
-        values, moments, mask = None, X, None
-        _check_extremes(moments, rule)
+        _check_extremes(data.moments, rule)
     else:
-        values, names = X
-        moments, rule = read_moments(values, names, rule, n_jobs)
-        mask = ~np.isnan(values) if rule.varies_by_row else None
-    columns = prepare_columns(moments, rule if integrate else SelfCensoring(everything), mask)
-    _check_pairs(moments)
-    if missingness is None and (np.diag(moments.counts) < moments.rows).any():
+        read_moments(data)
+    out = by_column(data, integrate)
+    if data.stated is None and (np.diag(out.moments.counts) < out.moments.rows).any():
         warn(
             "no rule is stated, so hidden cells are taken to be missing at random. If values are "
             "hidden because of what they are, state the rule."
         )
-    return Prepared(moments, columns, rule, mask, values)
+    return out
 
 
-def read_moments(
-    values: NDArray[np.floating],
-    names: Sequence[str],
-    rule: ColumnwiseMissingness,
-    n_jobs: int | None = None,
-) -> tuple[PairMoments, ColumnwiseMissingness]:
-    """Collect moments of a table, check it against the rule, and return the rule for its columns."""
-    rule = rule.for_columns(names)
-    moments = PairMoments.from_array(values, names, n_jobs)
+def by_column(data: PreparedTable, integrate: bool = True) -> ByColumn:
+    """Describe the columns of a table that was found to agree with its rule."""
+    rule, moments = data.rule, data.moments
+    assert isinstance(rule, ColumnwiseMissingness)
+    values = None if data.kind is TableKind.MOMENTS else data.as_given
+    mask = ~np.isnan(values) if values is not None and rule.varies_by_row else None
+    columns = prepare_columns(moments, rule if integrate else SelfCensoring(everything), mask)
+    _check_pairs(moments)
+    return ByColumn(moments, columns, rule, mask, values)
+
+
+def read_moments(data: PreparedTable) -> PairMoments:
+    """Collect moments of a table, and check it against its rule, which is one by column."""
+    rule, values, moments = data.rule, data.as_given, data.moments
+    assert isinstance(rule, ColumnwiseMissingness)
     check_suspects(values, moments, rule)
     _warn_of_habits(values, moments, rule)
-    return moments, rule
+    return moments
 
 
 def check_suspects(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.data.interval_data import IntervalData, scan_of
+from halfseen.data.moments import PairMoments
 from halfseen.data.powers import (
     LARGEST_POWER,
     LEAST_POWER,
@@ -21,14 +23,13 @@ from halfseen.data.transforms import (
     BoxCox,
     Transform,
     read_transforms,
-    transform_rule,
     transform_table,
 )
 from halfseen.errors import InputError, argument
-from halfseen.missingness.base import ColumnwiseMissingness, Missingness
+from halfseen.missingness.base import ColumnwiseMissingness, Missingness, RuleKind
 from halfseen.missingness.combined import Combined
-from halfseen.missingness.truncation import RowTruncation
 from halfseen.solvers.full_information.problem import Problem, read_problem, sharpened
+from halfseen.solvers.prepared_table import PreparedTable
 from halfseen.solvers.result import Note, Status, name_some
 
 Floats = NDArray[np.float64]
@@ -40,26 +41,22 @@ class OnModelScale(NamedTuple):
     ``powers`` are those that were learned, for each column; None where none was.
     """
 
-    table: Table | IntervalData
-    rule: Missingness | None
+    data: PreparedTable
     transforms: tuple[Transform, ...]
     powers: tuple[LearnedPower | None, ...] | None
 
 
-def to_model_scale(
-    X: Table | IntervalData,
-    missingness: Missingness | None,
-    missing_at_random: Any,
-    given: Any,
-    n_jobs: int | None = None,
-) -> OnModelScale:
+def to_model_scale(data: PreparedTable, missing_at_random: Any, given: Any) -> OnModelScale:
     """Transform a table and its rule; powers that were not given are learned.
 
     What is wrong with the table is said here, in its own units.
     """
+    X = data.table
+    assert not isinstance(X, PairMoments)
     transforms, powers = read_transforms(given, X.names), None
-    if not isinstance(missingness, RowTruncation):
-        problem = read_problem(X, missingness, missing_at_random, n_jobs)
+    by_cells = data.rule.kind is not RuleKind.WHOLE_ROWS
+    if by_cells:
+        problem = read_problem(data, None, missing_at_random)
         if any(isinstance(t, BoxCox) and t.power is None for t in transforms):
             _check_domains(X, transforms)
             centre, scale = problem.centre, problem.scale
@@ -72,10 +69,25 @@ def to_model_scale(
                 follow_power(cells[j], t) if j in cells and isinstance(t, BoxCox) else None
                 for j, t in enumerate(transforms)
             )
-    table, rule = apply(X, missingness, transforms)
-    if rule is not None and not isinstance(missingness, RowTruncation):
+    table, rule = apply(X, data.stated, transforms)
+    if rule is not None and by_cells:
         _check_still_explained(problem, table, rule, transforms)
-    return OnModelScale(table, rule, transforms, powers)
+    source = replace(data.source, X=table, missingness=rule)
+    modelled = replace(data, table=table, stated=rule, source=source)
+    return OnModelScale(modelled, transforms, powers)
+
+
+def check_powers(
+    powers: Sequence[LearnedPower | None] | None, names: Sequence[str], errors: Any
+) -> None:
+    """Raise where a power was learned as if tails were normal, and they are not to be."""
+    learned = [name for name, one in zip(names, powers or (), strict=False) if one is not None]
+    if learned and errors != "normal":
+        raise InputError(
+            f"the power of column {name_some(learned)} would be learned as if errors were normal, "
+            f"so it does not go with {argument('errors', 't')}: state it, such as boxcox(0.3), or "
+            "take logarithms."
+        )
 
 
 def power_notes(powers: Sequence[LearnedPower | None], names: Sequence[str]) -> list[Note]:
@@ -132,11 +144,12 @@ def _check_domains(X: Table | IntervalData, transforms: Sequence[Transform]) -> 
 
 
 def apply(
-    X: Table | IntervalData, missingness: Missingness | None, transforms: Sequence[Transform]
+    X: Table | IntervalData, rule: Missingness | None, transforms: Sequence[Transform]
 ) -> tuple[Table | IntervalData, Missingness | None]:
-    """Transform a table and its rule, which were found to agree in original units."""
+    """Transform a table and the rule for its columns, which were found to agree in original units."""
     table = transform_table(X, transforms)
-    rule = transform_rule(missingness, transforms, X.names)
+    if rule is not None:
+        rule = rule.transformed(transforms, X.names)
     if rule is not None and isinstance(table, Table):
         values = np.array(table.values, dtype=float)
         onto_limits(values, rule)

@@ -30,16 +30,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from halfseen.data.table import LARGEST_SQUARED, check_finite, read_table
+from halfseen.data.table import LARGEST_SQUARED, TableKind, check_finite
 from halfseen.errors import InputError, NotIdentifiedError
 from halfseen.gaussian import Gaussian
+from halfseen.missingness.base import RuleKind
 from halfseen.missingness.truncation import RowTruncation
 from halfseen.parallel import single_blas_thread
 from halfseen.samplers.rejection import draw_by_rejection
 from halfseen.seeds import Purpose, RandomState, keyed_generator, seed_of
 from halfseen.solvers.domain import Domain, from_upper, upper_entries
 from halfseen.solvers.loop import iterate
+from halfseen.solvers.needs import Needs
 from halfseen.solvers.newton import minimise
+from halfseen.solvers.prepared_table import prepared_table
 from halfseen.solvers.result import Estimate, Note, Status
 from halfseen.solvers.set_mass import compare_with_alpha, mass_of_set
 from halfseen.solvers.sufficient import metric_of, statistics_of
@@ -47,6 +50,7 @@ from halfseen.solvers.sufficient import metric_of, statistics_of
 Floats = NDArray[np.float64]
 Accept = Callable[[Floats, np.random.Generator], NDArray[np.bool_]]
 
+NEEDS = Needs({TableKind.VALUES: {RuleKind.WHOLE_ROWS}})
 # Noise of the draws as a share of the statistical error: an average over m draws has covariance H⁻¹/m
 # where the data leave H⁻¹/n, so m = n/ACCURACY² inflates the error by 1 + ACCURACY²/2, two per cent.
 ACCURACY = 0.2
@@ -237,10 +241,9 @@ def truncated_sgd(
     True
     """
     rule = contains if isinstance(contains, RowTruncation) else RowTruncation(contains)
-    table = read_table(X)
-    values, names = np.asarray(table.values, dtype=np.float64), table.names
+    data = prepared_table(X, rule)
+    values, names = data.values, data.names
     check_finite(values, names, LARGEST_SQUARED)
-    rule.check_width(values.shape[1])
     rule.check(values, names)
     rows = values[~np.isnan(values).any(axis=1)]
     if len(rows) == 0:

@@ -13,11 +13,14 @@ from halfseen.parallel import single_blas_thread
 from halfseen.solvers.assemble import EIGENVALUE_FLOOR, assemble
 from halfseen.solvers.columns import Marginals, truncated_marginals
 from halfseen.solvers.correlations import Correlations, Spread, solve_pairs
+from halfseen.solvers.needs import BY_PAIRS, Needs
 from halfseen.solvers.plane import solve_planes
-from halfseen.solvers.prepare import Prepared, joint_row_notes, pair_names, prepare
+from halfseen.solvers.prepare import ByColumn, joint_row_notes, pair_names, prepare
 from halfseen.solvers.result import Estimate, Note, Status, name_some, projection_notes
 
 Form = Literal["correlation", "paper"]
+
+NEEDS = Needs(BY_PAIRS, believes=False)
 
 
 def truncation(
@@ -79,7 +82,7 @@ def truncation(
 
 
 def finish(
-    data: Prepared,
+    data: ByColumn,
     marginals: Marginals,
     pairs: Correlations,
     method: str,

@@ -8,17 +8,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from halfseen.data.table import TableKind
 from halfseen.errors import InputError
 from halfseen.gaussian import Gaussian
-from halfseen.missingness.base import Missingness
+from halfseen.missingness.base import Missingness, RuleKind
 from halfseen.missingness.sets import Probability, SeenSet
 from halfseen.parallel import single_blas_thread
 from halfseen.seeds import RandomState, seed_of
 from halfseen.solvers.assemble import EIGENVALUE_FLOOR, assemble
 from halfseen.solvers.loop import progress_bar
-from halfseen.solvers.prepare import Prepared, joint_row_notes, prepare
+from halfseen.solvers.needs import Needs
+from halfseen.solvers.prepare import ByColumn, joint_row_notes, prepare
 from halfseen.solvers.result import Estimate, Note, projection_notes
 from halfseen.solvers.truncated_sgd import ACCURACY, REPEATS, Floats, learn_truncated
+
+NEEDS_ROWS = "truncation_psgd samples rows, so it needs the table, not its moments."
+NEEDS_ONE_SET = (
+    "truncation_psgd needs one set for each column, but the limits differ by row. Use "
+    'method="truncation" or "pairwise", which allow that.'
+)
+NEEDS = Needs(
+    {TableKind.VALUES: {RuleKind.BY_COLUMN}},
+    believes=False,
+    refuses={
+        (TableKind.MOMENTS, RuleKind.BY_COLUMN): NEEDS_ROWS,
+        (TableKind.VALUES, RuleKind.BY_ROW): NEEDS_ONE_SET,
+    },
+)
 
 
 def truncation_psgd(
@@ -68,12 +84,9 @@ def truncation_psgd(
     """
     data = prepare(X, missingness, "truncation_psgd", integrate=False)
     if data.values is None:
-        raise InputError("truncation_psgd samples rows, so it needs the table, not its moments.")
+        raise InputError(NEEDS_ROWS)
     if data.missingness.varies_by_row:
-        raise InputError(
-            "truncation_psgd needs one set for each column, but the limits differ by row. Use "
-            'method="truncation" or "pairwise", which allow that.'
-        )
+        raise InputError(NEEDS_ONE_SET)
     seed = seed_of(random_state)
     d = len(data.names)
     problems = [(i,) for i in range(d)] + [(i, j) for i in range(d) for j in range(i + 1, d)]
@@ -109,7 +122,7 @@ def truncation_psgd(
 
 
 def _learn(
-    data: Prepared, columns: tuple[int, ...], accuracy: float, repeats: int, seed: int
+    data: ByColumn, columns: tuple[int, ...], accuracy: float, repeats: int, seed: int
 ) -> tuple[Gaussian, list[Note], dict[str, Any]]:
     """Solve one univariate or bivariate truncated problem."""
     assert data.values is not None

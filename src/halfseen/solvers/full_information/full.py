@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from halfseen.checks import finite_vector, positive_number, real_array, whole_number
+from halfseen.data.table import TableKind
 from halfseen.errors import InputError, argument
 from halfseen.gaussian import Gaussian
-from halfseen.missingness.base import Missingness
+from halfseen.missingness.base import Missingness, RuleKind
 from halfseen.parallel import resolve_jobs, single_blas_thread
 from halfseen.seeds import RandomState, seed_of
 from halfseen.solvers.conditionals import check_covariance
@@ -39,10 +40,14 @@ from halfseen.solvers.full_information.rows import HeldRows, KeptRows, Rows
 from halfseen.solvers.full_information.sparse import choose_penalty
 from halfseen.solvers.full_information.starts import margins, start_from
 from halfseen.solvers.full_information.tails import learn_tails, read_degrees
+from halfseen.solvers.needs import OWN_VALUE, Needs
+from halfseen.solvers.prepared_table import PreparedTable, prepared_table
 from halfseen.solvers.result import Estimate, Note, Source, Status
 
 Floats = NDArray[np.float64]
 
+_RULES = OWN_VALUE | {RuleKind.THRESHOLDS, RuleKind.OTHER}
+NEEDS = Needs({TableKind.VALUES: _RULES, TableKind.INTERVALS: _RULES, TableKind.PIECES: _RULES})
 ACCURACY = 0.1
 # With fewer rows for each column a free covariance is as good as singular once cells are hidden.
 ROWS_PER_COLUMN = 2
@@ -165,20 +170,20 @@ def full(
         n_jobs,
     )
     rows: Rows
-    rows, table = X, X
     if isinstance(X, KeptRows):
-        table = X.moments
+        # Moments of them are enough for a start; whoever keeps them says where they are from.
+        nothing = Source(None, None, None, 0, n_jobs, {})
+        rows, data = X, PreparedTable(X.moments, X.overview.missingness, nothing, n_jobs)
     else:
-        rows = HeldRows(read_problem(X, missingness, missing_at_random, n_jobs), n_jobs)
-        # The table was read; moments of it are enough for a start.
-        table = rows.problem.moments or X
+        data = prepared_table(X, missingness, n_jobs)
+        rows = HeldRows(read_problem(data, None, missing_at_random), n_jobs)
     lossy = None
     if loss is not None:
         if not isinstance(rows, HeldRows):
             raise InputError(
                 f"{argument('loss')} of rows that are kept elsewhere is an argument of fit."
             )
-        lossy = LossyTable.read(rows.problem, X, missingness, missing_at_random, loss)
+        lossy = LossyTable.read(rows.problem, data.table, data.stated, missing_at_random, loss)
         rows = HeldRows(lossy.problem(np.nan_to_num(lossy.asked.share)), n_jobs)
     rows.check()
     about = rows.overview
@@ -190,10 +195,17 @@ def full(
     if degrees != math.inf:
         _check_tails(m_step, loss)
         options |= {"errors": errors, "degrees_of_freedom": degrees_of_freedom}
-    source = Source(X, missingness, missing_at_random, settings.seed, n_jobs, options, loss=loss)
+    source = replace(
+        data.source,
+        missing_at_random=missing_at_random,
+        seed=settings.seed,
+        n_jobs=n_jobs,
+        options=options,
+        loss=loss,
+    )
     with single_blas_thread():
         if start is None:
-            first = start_from(table, rows, n_jobs)
+            first = start_from(data, rows, n_jobs)
         elif not isinstance(start, Gaussian):
             raise InputError(
                 f"start must be a Gaussian, such as that of another fit; got {start!r}."

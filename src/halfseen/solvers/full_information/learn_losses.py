@@ -29,7 +29,7 @@ from halfseen.solvers.full_information.m_step import MStep, singular
 from halfseen.solvers.full_information.problem import Problem
 from halfseen.solvers.full_information.rows import HeldRows
 from halfseen.solvers.inference.uncertainty import StandardErrors
-from halfseen.solvers.loss import Asked, Loss, cells_at_risk, read_loss, with_losses
+from halfseen.solvers.loss import Asked, Loss, cells_at_risk, matched_rule, read_loss, with_losses
 from halfseen.solvers.result import Estimate, Note, Source, Status
 from halfseen.theta import unpack
 
@@ -70,7 +70,8 @@ class LossyTable:
         cls, plain: Problem, X: Any, rule: Missingness | None, missing_at_random: Any, loss: Any
     ) -> LossyTable:
         """Read what was said of lost values, of a table that was read."""
-        rule = None if rule is None else rule.for_columns(plain.names)
+        if rule is not None:
+            rule = matched_rule(plain, rule)
         asked = read_loss(loss, plain.names, rule, X)
         return cls(plain, cells_at_risk(plain, X, rule, missing_at_random), asked)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -13,17 +13,15 @@ from numpy.typing import NDArray
 
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.moments import PairMoments
-from halfseen.data.table import check_finite, read_table
+from halfseen.data.table import TableKind, check_finite
 from halfseen.errors import ContradictionError, InputError, NotIdentifiedError, spelled
-from halfseen.missingness.base import ColumnwiseMissingness, Missingness
+from halfseen.missingness.base import ColumnwiseMissingness, Missingness, RuleKind
 from halfseen.missingness.holes import SEEN, Holes, Scan
 from halfseen.missingness.rule_parts import quoted
-from halfseen.missingness.self_censoring import SelfCensoring
-from halfseen.missingness.sets import everything
-from halfseen.missingness.truncation import RowTruncation
 from halfseen.solvers.columns import check_columns, check_spreads
 from halfseen.solvers.full_information.expectation import count_sampled, several_pieces
 from halfseen.solvers.prepare import read_moments, warn
+from halfseen.solvers.prepared_table import prepared_table
 from halfseen.solvers.result import name_some
 from halfseen.theta import parameter_units
 
@@ -107,8 +105,6 @@ class Problem:
         Cells that were said to be missing for no modelled reason.
     kept : array of shape (n,) or None
         Where values may have been lost: the log-probability that those which are seen were not.
-    moments : PairMoments or None
-        Of the seen values of the whole table, where they say all that ``pairwise`` asks.
     """
 
     Y: Floats
@@ -119,7 +115,6 @@ class Problem:
     missingness: Missingness | None
     at_random: Mask | None
     kept: Floats | None = None
-    moments: PairMoments | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -180,39 +175,31 @@ def read_problem(
 ) -> Problem:
     """Read a table, check it against the rule, and describe its holes.
 
+    A table that was prepared brings its own rule; ``missingness`` and ``n_jobs`` are not looked at then.
     With ``units`` (a centre and a scale of each column) the table need not determine them itself: it may
     have a single row, or columns that are never seen.
     """
-    if isinstance(X, IntervalData):
-        return _read_intervals(X, missingness, at_random, units)
-    if missingness is not None and not isinstance(missingness, Missingness):
-        raise InputError(
-            f"missingness must be a rule such as DetectionLimits(...); got {missingness!r}."
-        )
-    if isinstance(X, PairMoments):
+    data = prepared_table(X, missingness, n_jobs, fewest_rows=2 if units is None else 1)
+    if isinstance(data.table, IntervalData):
+        return _read_intervals(data.table, data.stated, at_random, units)
+    if data.kind is TableKind.MOMENTS:
         raise InputError("full needs the rows themselves, but moments were passed.")
-    if isinstance(missingness, RowTruncation):
+    rule, values, names = data.rule, data.values, data.names
+    if rule.kind is RuleKind.WHOLE_ROWS:
         raise InputError(
             "full needs to know of every row, but under RowTruncation rows that are not shown are not "
             'counted; use method="truncated_sgd".'
         )
-    fewest = 2 if units is None else 1
-    table = read_table(X, fewest_rows=fewest)
-    values, names = np.asarray(table.values, dtype=np.float64), table.names
     check_finite(values, names)
     mask = read_mask(at_random, values, names)
-    rule = (SelfCensoring(everything) if missingness is None else missingness).for_columns(names)
     if isinstance(rule, ColumnwiseMissingness):
         # Which also checks them, in the precision they came in.
-        moments, rule = read_moments(table.values, names, rule, n_jobs)
+        read_moments(data)
     else:
-        moments = PairMoments.from_array(values, names, n_jobs)
-        rule.check(table.values, names, mask)
-    centre, scale = units_of(moments) if units is None else units
+        rule.check(data.as_given, names, mask)
+    centre, scale = units_of(data.moments) if units is None else units
     problem = standardise(values, names, rule, mask, centre, scale)
-    warn_of_silence(silent_columns(problem), missingness, names)
-    if isinstance(rule, ColumnwiseMissingness) and not rule.varies_by_row:
-        return replace(problem, moments=moments)
+    warn_of_silence(silent_columns(problem), data.stated, names)
     return problem
 
 
@@ -304,7 +291,7 @@ def warn_of_silence(silent: Mask, missingness: Missingness | None, names: Sequen
 
 def _read_intervals(
     data: IntervalData,
-    missingness: Missingness | None,
+    rule: Missingness | None,
     at_random: Any,
     units: tuple[Floats, Floats] | None,
 ) -> Problem:
@@ -317,13 +304,11 @@ def _read_intervals(
     data = sharpened(data, scale)
     values = data.values
     mask = read_mask(at_random, values, data.names)
-    if missingness is None:
+    if rule is None:
         _need_a_rule(data, data.not_detected)
         holes = data.holes()
     else:
-        holes = _holes_under(
-            missingness, data, mask, Scan(centre, scale, np.full(scale.size, REACH))
-        )
+        holes = _holes_under(rule, data, mask, Scan(centre, scale, np.full(scale.size, REACH)))
     if mask is not None:
         # Said of a cell with an interval of its own too: then the interval is not to be believed.
         holes = holes.with_missing_at_random(mask)
@@ -350,19 +335,16 @@ def sharpened(data: IntervalData, scale: Floats) -> IntervalData:
     )
 
 
-def _holes_under(
-    missingness: Missingness, data: IntervalData, mask: Mask | None, scan: Scan
-) -> Holes:
+def _holes_under(rule: Missingness, data: IntervalData, mask: Mask | None, scan: Scan) -> Holes:
     """Holes of a table of intervals under a rule: what a cell says of itself goes first.
 
     The rule speaks of cells of which nothing is known but that they were not detected. It also speaks
     of blank cells, unless others in their column are marked: then a blank one was not hidden by it.
     """
-    if isinstance(missingness, RowTruncation):
+    if rule.kind is RuleKind.WHOLE_ROWS:
         raise InputError(
             "RowTruncation shows whole rows or none, so it does not go with IntervalData."
         )
-    rule = missingness.for_columns(data.names)
     told = ~data.seen & ~data.at_random
     if mask is None:
         marked = (told | data.not_detected).any(axis=0)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.data.moments import PairMoments
+from halfseen.data.table import TableKind
 from halfseen.errors import NotIdentifiedError
 from halfseen.missingness.base import ColumnwiseMissingness
 from halfseen.solvers.full_information.expectation import Sampling
 from halfseen.solvers.full_information.m_step import correlation_of, with_floor
 from halfseen.solvers.full_information.rows import Rows
-from halfseen.solvers.pairwise import pairwise
+from halfseen.solvers.pairwise import pairwise_gaussian
+from halfseen.solvers.prepared_table import PreparedTable
 
 Floats = NDArray[np.float64]
 
@@ -33,11 +33,12 @@ FLOORS, FLOOR_ROWS, FLOOR_POINTS = (0.001, 0.01, 0.05), 1000, 16
 SIDE, MOST_SIDES = 2.0, 14
 
 
-def start_from(X: Any, rows: Rows, n_jobs: int | None) -> tuple[Floats, Floats]:
+def start_from(data: PreparedTable, rows: Rows, n_jobs: int | None) -> tuple[Floats, Floats]:
     """Return the first mean and covariance, in standardised units.
 
     For rules by column that of ``pairwise``, where it exists. Else each column by itself, and the
-    correlations of the values that are seen together. ``X`` is the table, or moments of it.
+    correlations of the values that are seen together. ``data`` is the table, or moments of it, which
+    were found to agree with the rule.
     """
     about = rows.overview
     rule = about.missingness
@@ -45,13 +46,13 @@ def start_from(X: Any, rows: Rows, n_jobs: int | None) -> tuple[Floats, Floats]:
         isinstance(rule, ColumnwiseMissingness)
         and not about.simply_missing
         # Moments do not tell rows with different limits apart.
-        and not (rule.varies_by_row and isinstance(X, PairMoments))
+        and not (rule.varies_by_row and data.kind is TableKind.MOMENTS)
     ):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                found = pairwise(X, rule, n_jobs=n_jobs)
-            place = about.from_units(found.gaussian.mean, found.gaussian.covariance)
+                start = pairwise_gaussian(data, n_jobs)
+            place = about.from_units(start.mean, start.covariance)
             return _likeliest_floor(rows, *place)
         except NotIdentifiedError:
             # A pair is never seen together: pairs cannot be started from.

@@ -78,10 +78,11 @@ def read_source(
     rule = _rule_of(fit) if missingness is None else missingness
     table = _named_table(fit, X)
     if fit.transforms is not None:
-        if rule is not None and isinstance(table, Table):
-            # What contradicts the rule is to be named in original units.
+        if rule is not None:
             rule = rule.for_columns(table.names)
-            rule.check(table.values, table.names, _mask_or_none(missing_at_random))
+            if isinstance(table, Table):
+                # What contradicts the rule is to be named in original units.
+                rule.check(table.values, table.names, _mask_or_none(missing_at_random))
         table, rule = apply(table, rule, fit.transforms)
     problem = read_problem(table, rule, missing_at_random, None, units)
     check_feasible(problem.Y, problem.holes, problem.names)
