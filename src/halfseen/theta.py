@@ -2,7 +2,7 @@
 
 The triangle below the diagonal is read row by row: Σ_00, Σ_10, Σ_11, Σ_20, and so on. Slopes, steps,
 information and standard errors of all parameters have this order. An entry off the diagonal stands for
-two of Σ. Vectors may be the last axis of a larger array.
+two of Σ. Vectors may be the last axis of a larger array, but for slopes.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def unpack(theta: Floats, d: int) -> tuple[Floats, Floats]:
 
 
 def pack_slopes(of_mean: Floats, of_covariance: Floats) -> Floats:
-    """Return derivatives in θ from those in all entries of a symmetric Σ."""
+    """Return derivatives in θ from those in all entries of one symmetric Σ."""
     both = of_covariance + of_covariance.T - np.diag(np.diag(of_covariance))
     return pack(of_mean, both)
 

@@ -125,8 +125,15 @@ def test_what_arrays_cannot_tell_a_rule_has_to_say_itself():
     X = np.full((2, D), np.nan)
     with pytest.raises(hs.InputError, match="Bare binds the hidden cells of a row together"):
         Bare(RULES["threshold"]).hidden_region(X)
-    with pytest.raises(hs.ContradictionError, match="between nan and nan"):
-        Bare(RULES["predicate"]).hidden_region(X)
+
+
+def test_regions_of_functions_are_looked_for_around_what_is_seen(rng):
+    X = _hide(RULES["predicate"], rng.normal(size=(N, D)))
+    other = _elsewhere(X, rng)
+    region = Bare(RULES["predicate"]).hidden_region(X)
+    np.testing.assert_array_equal(
+        region.contains(other), RULES["predicate"].hidden_region(X).contains(other)
+    )
 
 
 def test_standardised_holes_hold_standardised_rows(rule, rng):
@@ -220,3 +227,14 @@ def test_empty_tables_are_gathered_into_one_set():
     empty = hs.SelfSelection().holes(np.empty((0, D)), SCAN)
     assert empty.shape == (0, D)
     assert len(gather(empty.index, [], []).sets) == 1
+
+
+def test_tables_become_intervals_under_a_rule_of_ones_own(rng):
+    rule = hs.SelfCensoring(hs.Predicate(lambda x: x >= 0.25))
+    X = _hide(rule, rng.normal(size=(N, D)))
+    data = hs.IntervalData.from_table(X, Bare(rule))
+    # Ends of sets that are functions are found by bisection.
+    np.testing.assert_allclose(data.upper[np.isnan(X)], 0.25, rtol=1e-12)
+    X = _hide(RULES["threshold"], rng.normal(size=(N, D)))
+    with pytest.raises(hs.InputError, match="no intervals of their own"):
+        hs.IntervalData.from_table(X, Bare(RULES["threshold"]))

@@ -406,3 +406,28 @@ def test_statuses_are_sentences_and_the_worst_one_counts():
     notes = tuple(hs.solvers.Note(s, "") for s in hs.Status)
     fit = hs.Fit(hs.Gaussian([0.0], [[1.0]]), "m", ("x",), 2, np.ones(1), notes)
     assert fit.status is hs.Status.NOT_CONVERGED
+
+
+def test_names_are_read_once_whatever_they_are():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    fit = hs.fit(X, names=(name for name in ("lead", "zinc")))
+    assert fit.names == ("lead", "zinc")
+    assert fit.source.call["names"] == ["lead", "zinc"]
+    with pytest.raises(hs.InputError, match="names must be a sequence of names; got 5"):
+        hs.fit(X, names=5)
+
+
+def test_moments_are_refused_for_their_transforms_whatever_the_method():
+    moments = hs.PairMoments.from_array(np.random.default_rng(0).normal(size=(50, 2)))
+    with pytest.raises(hs.InputError, match="transforms need the rows themselves"):
+        hs.fit(moments, transforms="log", method="full")
+
+
+def test_a_warning_from_one_place_is_shown_once(rng):
+    X = rng.normal(size=(200, 2))
+    X[:20, 0] = np.nan
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            hs.fit(X, method="truncation")
+    assert len(shown) == 1

@@ -157,9 +157,10 @@ def _read_end(raw: RawColumn, form: CellFormat, side: str) -> tuple[Floats, Read
     if texts is not None:
         texts = ["" if text and tidy(text).casefold() in words else text for text in texts]
     cells = read_column(RawColumn(raw.name, texts, numbers), form)
+    end = f"a{'n' * (side == 'upper')} {side} end"
     ends = np.where(cells.missing, open_end, cells.lower)
     for row in np.flatnonzero((cells.lower != cells.upper) & ~cells.missing).tolist():
-        cells.refuse(row, raw.text(row), f"must be a number, or empty, to be a {side} end")
+        cells.refuse(row, raw.text(row), f"must be a number, or empty, to be {end}")
     return ends, cells
 
 

@@ -13,18 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from halfseen.data.table import OtherTable, TableKind, check_finite, read_table
 from halfseen.errors import InputError
-from halfseen.missingness.base import ColumnwiseMissingness, Missingness
-from halfseen.missingness.holes import SEEN, Holes, Scan, gather, read_cells
-from halfseen.missingness.regions import Box
+from halfseen.missingness.base import ColumnwiseMissingness, Missingness, RuleKind
+from halfseen.missingness.holes import SEEN, Holes, Scan, gather, read_cells, scan_of
 from halfseen.missingness.resolve import one_interval_each
 from halfseen.missingness.sets import Interval
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-# How far from the seen values, in their spreads, the ends of a ``Predicate`` are looked for. Beyond
-# it the set is taken to go on as it was.
-REACH = 100.0
 # How a table may say on which side a hidden cell lies; the last ones say nothing.
 SIDES = {"<": -1, "-1": -1, "-1.0": -1, ">": 1, "1": 1, "1.0": 1, "+1": 1} | dict.fromkeys(
     ("", "0", "0.0", "nan", "None", "<NA>"), 0
@@ -156,14 +152,17 @@ class IntervalData(OtherTable):
         rule = missingness.for_columns(names)
         # As they were read: float32 may have been rounded across a limit, and the check knows it.
         rule.check(table.values, names)
-        if not isinstance(rule.hidden_region(values), Box):
+        holes = rule.holes(values, scan_of(values))
+        if rule.kind is RuleKind.WHOLE_ROWS:
+            # Which says that it has none.
+            rule.hidden_region(values)
+        if holes.inequalities is not None:
             raise InputError(
                 f"{type(rule).__name__} binds the hidden cells of a row together, so that they have no "
                 "intervals of their own. Pass the table and the rule as they are."
             )
         lower, upper = values.copy(), values.copy()
         hidden = np.isnan(values)
-        holes = rule.holes(values, scan_of(values))
         ends = _one_interval(holes, hidden, _sides(side, hidden, names), names)
         lower[hidden], upper[hidden] = ends
         return cls(lower, upper, names)
@@ -390,21 +389,6 @@ def _check_intervals(lower: Floats, upper: Floats, names: Sequence[str]) -> None
         row,
         names[column],
     )
-
-
-def scan_of(values: Floats) -> Scan:
-    """Where to look for the ends of sets that are known as functions."""
-    seen = ~np.isnan(values)
-    count = np.maximum(seen.sum(axis=0), 1)
-    known = np.where(seen, values, 0.0)
-    # Scaled down first: the squares of huge values would overflow.
-    unit = np.abs(known).max(axis=0, initial=0.0)
-    unit[unit == 0.0] = 1.0
-    known /= unit
-    centre = known.sum(axis=0) / count
-    spread = np.sqrt((np.where(seen, known - centre, 0.0) ** 2).sum(axis=0) / count)
-    spread[spread == 0.0] = 1.0
-    return Scan(centre * unit, spread * unit, np.full(values.shape[1], REACH))
 
 
 def _sides(given: ArrayLike | None, hidden: Mask, names: Sequence[str]) -> NDArray[np.int8]:

@@ -153,7 +153,7 @@ class PairMoments:
     ) -> PairMoments:
         """Read a chunk of a table, in the units of another where that one saw enough of a column.
 
-        Pieces in the same units are merged by adding. Values out of range are left to ``check_range``.
+        Chunks in the same units are merged by adding. Values out of range are left to ``check_range``.
         With ``by_column`` each column lies in one stretch of memory, and need not be turned; the last
         bits of the sums are others then.
         """

@@ -32,7 +32,7 @@ from halfseen.missingness.base import listed
 SUFFIXES = (".parquet", ".pq")
 # Spark, Hive and pyarrow keep what is no data in files and folders whose names begin with these.
 NO_DATA = (".", "_")
-# Pieces of a file: 8 TiB of values. A damaged footer that tells of more would fill the memory with them.
+# Chunks of a file: 8 TiB of values. A damaged footer that tells of more would fill the memory with them.
 MOST_CHUNKS = 2**20
 # pandas keeps an index without a name in columns of these names.
 INDEX = re.compile(r"__index_level_\d+__")

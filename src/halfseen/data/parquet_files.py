@@ -38,7 +38,7 @@ FOOTERS = 4
 # Row groups that are read bit by bit at the same time: threads that take consecutive chunks are in one,
 # or at the border of two. Each holds a page of every column.
 CURSORS = 2
-# Pieces that a cursor passed on its way to a later one and still has: threads overtake each other.
+# Chunks that a cursor passed on its way to a later one and still has: threads overtake each other.
 PASSED = 4
 # Row groups in a part, unless a number of rows is told: 256 MiB before compression, so that a few
 # gigabytes keep several workers busy and footers stay small.

@@ -82,11 +82,16 @@ def read_table(X: Any, given: Sequence[str] | None = None, fewest_rows: int = 2)
     return Table(array, names or tuple(f"x{i}" for i in range(d)))
 
 
-def read_names(given: Any, width: int) -> tuple[str, ...]:
-    """Read names for a table of ``width`` columns."""
+def listed_names(given: Any) -> tuple[str, ...]:
+    """Read a sequence of names, of whatever kind, once."""
     if isinstance(given, str) or not is_iterable(given):
         raise InputError(f"names must be a sequence of names; got {given!r}.")
-    names = tuple(map(str, given))
+    return tuple(map(str, given))
+
+
+def read_names(given: Any, width: int) -> tuple[str, ...]:
+    """Read names for a table of ``width`` columns."""
+    names = listed_names(given)
     if len(names) != width:
         raise InputError(f"names must be {width}, one for each column; got {len(names)}.")
     return names

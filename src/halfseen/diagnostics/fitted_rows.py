@@ -41,7 +41,7 @@ from halfseen.solvers.full_information.expectation import (
 from halfseen.solvers.full_information.problem import Problem, standardise
 from halfseen.solvers.inference.imputation import moved, original_table, read_source
 from halfseen.solvers.result import Estimate, Status
-from halfseen.theta import pack_slopes, unpack
+from halfseen.theta import pack_slopes, stands_for, triangle, unpack
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -294,9 +294,8 @@ def complete_scores(Z: Floats, P: Floats) -> Floats:
     P z, and ½ (P z zᵀ P − P), of which an entry off the diagonal stands for two.
     """
     W = Z @ P
-    i, j = np.tril_indices(len(P))
-    of_covariance = np.where(i == j, 0.5, 1.0) * (W[:, i] * W[:, j] - P[i, j])
-    return np.hstack([W, of_covariance])
+    i, j = triangle(len(P))
+    return np.hstack([W, 0.5 * stands_for(len(P)) * (W[:, i] * W[:, j] - P[i, j])])
 
 
 @dataclass(frozen=True)
@@ -370,7 +369,7 @@ def with_fit(
         raise InputError("this fit does not hold its table; pass the table, and fit=.")
     own = missingness is None and at_random is None
     if missingness is None:
-        missingness = source.missingness if source.original_rule is None else source.original_rule
+        missingness = source.stated_rule
     at_random = source.missing_at_random if at_random is None else at_random
     transforms = fit.transforms if transforms is None else transforms
     given = original_table(fit), missingness, at_random

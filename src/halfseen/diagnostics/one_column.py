@@ -142,7 +142,7 @@ def product_limit(limits: Floats, others: Floats) -> LimitLaw:
 
 @dataclass(frozen=True)
 class HiddenByLimits:
-    """LimitLaw below and above, drawn for each cell, and intervals in which values were left unresolved.
+    """Limits below and above, drawn for each cell, and intervals in which values were left unresolved.
 
     ``bins`` has shape (k, 2); ``share`` is how often a value in each is hidden. Where there are
     many, ``rounded`` is the share of cells that are given an interval, as wide as one of the bins.

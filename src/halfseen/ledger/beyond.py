@@ -30,6 +30,7 @@ from halfseen.metrics import mahalanobis_error, relative_frobenius_error
 from halfseen.missingness import DetectionLimits, Missingness
 from halfseen.simulate import simulate
 from halfseen.solvers import Status, fit, full
+from halfseen.theta import pack
 
 # The design of the open problem: columns, anchors, and the hidden share of each other column.
 COLUMNS, ANCHORS, BESIDE = 6, 2, 0.4
@@ -69,7 +70,9 @@ def errors(truth: Gaussian, rule: Missingness, rung: str, n: int, seeds: Iterabl
         if rung == "complete":
             mean, covariance = Y.mean(axis=0), np.cov(Y.T, bias=True)
         else:
-            result = fit(X, rule, random_state=seed, **RUNGS.get(rung, {})).gaussian
+            result = fit(
+                X, rule, random_state=seed, **({} if rung == "auto" else RUNGS[rung])
+            ).gaussian
             mean, covariance = result.mean, result.covariance
         found.append([mahalanobis_error(mean, truth), relative_frobenius_error(covariance, truth)])
     return np.array(found)
@@ -282,8 +285,7 @@ def cramer_rao(quick: bool) -> Measured:
 
 def parameters(gaussian: Gaussian) -> Floats:
     """Return μ, then Σ_ij for i >= j."""
-    i, j = np.tril_indices(gaussian.mean.size)
-    return np.concatenate([gaussian.mean, gaussian.covariance[i, j]])
+    return pack(gaussian.mean, gaussian.covariance)
 
 
 def information_of_a_row(truth: Gaussian, limits: Floats, rows: int) -> tuple[Floats, float]:

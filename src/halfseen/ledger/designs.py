@@ -133,11 +133,11 @@ def half_line(d: int, limit: float = LIMIT) -> SelfCensoring:
     return SelfCensoring([at_least(limit)] * d)
 
 
-def thinned(d: int, share: float) -> SelfCensoring:
+def thinned(d: int, share: float, limit: float = LIMIT) -> SelfCensoring:
     """Show a coordinate above the limit with this probability: S_i : R → [0, 1] of one shape."""
 
     def probability(x: Floats) -> Floats:
-        return np.where(x >= LIMIT, share, 0.0)
+        return np.where(x >= limit, share, 0.0)
 
     return SelfCensoring([Probability(probability)] * d)
 
@@ -174,7 +174,7 @@ class Design:
             rule = SelfCensoring([Probability(self.p)] * d)
             return rule, rule
         told = half_line(d, self.limit)
-        return (told if self.p is None else thinned(d, self.p)), told
+        return (told if self.p is None else thinned(d, self.p, self.limit)), told
 
     def fits(self, tables: int, seed: Iterable[int], solve: Solver = solve_paper) -> list[Fit]:
         """Draw tables and fit each; seeds are made of ``seed`` and n."""

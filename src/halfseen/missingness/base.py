@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from halfseen.checks import is_iterable, is_time, real_array
 from halfseen.errors import ContradictionError, InputError
-from halfseen.missingness.holes import SEEN, Holes, Scan, gather, whole_line
+from halfseen.missingness.holes import SEEN, Holes, Scan, gather, scan_of, whole_line
 from halfseen.missingness.regions import Box, Region
 from halfseen.missingness.resolve import SetTable, one_interval_each, resolve
 from halfseen.missingness.sets import Interval, SeenSet, Union, everything
@@ -154,12 +154,11 @@ class Missingness(ABC):
     def hidden_region(self, X: ArrayLike) -> Region:
         """Where the hidden cells of ``X`` can be.
 
-        Unless a rule says more than arrays can (whether the ends of sets belong to them, sets that are
-        functions, what binds cells together), this is a view on its ``holes``.
+        Unless a rule says more than arrays can (whether ends of sets belong to them, what binds cells
+        together), this is a view on its ``holes``.
         """
         X = self._read_rows(X)
-        # Nobody knows where to look: a rule of functions says its region itself.
-        holes = self.holes(X, Scan(*np.full((3, X.shape[1]), np.nan)))
+        holes = self.holes(X, scan_of(X))
         if holes.inequalities is not None:
             raise InputError(
                 f"{type(self).__name__} binds the hidden cells of a row together, so it has to say its "

@@ -23,6 +23,9 @@ Integers = NDArray[np.intp]
 
 # What stands in ``Holes.index`` for a cell that is seen, so that it lies in no set.
 SEEN = -1
+# How far from the seen values, in their spreads, the ends of a ``Predicate`` are looked for. Beyond
+# it the set is taken to go on as it was.
+REACH = 100.0
 
 
 def _lay_out_by_row(owner: object, name: str) -> None:
@@ -55,6 +58,21 @@ class Scan(NamedTuple):
     centre: Floats
     spread: Floats
     reach: Floats
+
+
+def scan_of(values: Floats) -> Scan:
+    """Where to look for the ends of sets that are known as functions."""
+    seen = ~np.isnan(values)
+    count = np.maximum(seen.sum(axis=0), 1)
+    known = np.where(seen, values, 0.0)
+    # Scaled down first: the squares of huge values would overflow.
+    unit = np.abs(known).max(axis=0, initial=0.0)
+    unit[unit == 0.0] = 1.0
+    known /= unit
+    centre = known.sum(axis=0) / count
+    spread = np.sqrt((np.where(seen, known - centre, 0.0) ** 2).sum(axis=0) / count)
+    spread[spread == 0.0] = 1.0
+    return Scan(centre * unit, spread * unit, np.full(values.shape[1], REACH))
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 # The colours of the page in daylight.
-INK, QUIET, RULE, WASH = "#1c2126", "#565e68", "#d5d9de", "#f5f6f8"
+INK, QUIET, RULE = "#1c2126", "#565e68", "#d5d9de"
 RECOVERED, NAIVE = "#1f5fa8", "#b4530a"
 SEEN, POINT, HIDDEN = "#9aa4b0", "#4a5663", "#6f7883"
 LOW, MIDDLE, HIGH = "#2b5c9e", "#f4f4f2", "#b4530a"

@@ -20,7 +20,6 @@ from halfseen.version import __version__
 
 if TYPE_CHECKING:
     from halfseen.results import Fit
-    from halfseen.solvers.result import Source
 
 BELIEFS = {
     "full":
@@ -191,11 +190,6 @@ def assumptions(fit: Fit, transformed: bool) -> list[dict[str, Any]]:
     ]
 
 
-def _given_rule(source: Source) -> Missingness | None:
-    """Return the rule as it was given, in the units of the table."""
-    return source.missingness if source.original is None else source.original_rule
-
-
 def _written(rule: Missingness) -> str:
     return ADDRESS.sub("", repr(rule))
 
@@ -208,7 +202,7 @@ def _rule_of(fit: Fit) -> dict[str, Any]:
             "known."
         )
         return {"text": text, "code": None}
-    rule, own = _given_rule(fit.source), _own_limits(original_table(fit))
+    rule, own = fit.source.stated_rule, _own_limits(original_table(fit))
     texts, code = [], None
     if own:
         many = "One cell says its own limits" if own == 1 else f"{own:,} cells say their own limits"
@@ -276,7 +270,7 @@ def call_of(fit: Fit) -> str:
         return f"fit = hs.fit(X, rule, {method})"
     lines = []
     arguments = ["data" if isinstance(original_table(fit), IntervalData) else "X"]
-    rule = _given_rule(source)
+    rule = source.stated_rule
     if rule is not None:
         text = _written(rule)
         if "array of shape" in text or "<" in text or len(text) > 300:

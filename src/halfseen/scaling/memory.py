@@ -13,7 +13,7 @@ from pathlib import Path
 
 from halfseen.errors import InputError, argument
 
-# Below this much, beyond what the process already holds, not even one block can be worked on: a piece
+# Below this much, beyond what the process already holds, not even one block can be worked on: a chunk
 # of a table has 8 MiB (CACHES_PER_CHUNK of CACHE_CELLS), a few copies of it are under way, and compiled
 # code, BLAS and the reader of Parquet take their share: 120 MiB were measured with one thread.
 LEAST = 160 * 2**20

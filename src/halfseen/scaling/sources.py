@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from halfseen.checks import is_iterable
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.moments import PairMoments
 from halfseen.data.parquet_blocks import is_parquet, scan_parquet
 from halfseen.data.row_blocks import ArrayChunk, RowBlocks, array_blocks, is_mapped, is_private
-from halfseen.data.table import Table, read_table
+from halfseen.data.table import Table, read_names, read_table
 from halfseen.errors import InputError, argument
 from halfseen.scaling.cluster import ClusterEngine, check_client
 from halfseen.scaling.dask_blocks import HeldChunk, dask_blocks, is_dask
@@ -78,13 +77,7 @@ def blocks_of(
 def _named(blocks: RowBlocks, names: Sequence[str] | None) -> RowBlocks:
     if names is None:
         return blocks
-    if isinstance(names, str) or not is_iterable(names):
-        raise InputError(f"names must be a sequence of names; got {names!r}.")
-    if len(names) != len(blocks.names):
-        raise InputError(
-            f"names must be {len(blocks.names)}, one for each column; got {len(names)}."
-        )
-    return replace(blocks, names=tuple(map(str, names)))
+    return replace(blocks, names=read_names(names, len(blocks.names)))
 
 
 def held_table(X: Any, blocks: RowBlocks) -> Table | None:

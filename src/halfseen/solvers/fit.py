@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from halfseen.data.interval_data import IntervalData, scan_of
-from halfseen.data.table import TableKind
+from halfseen.data.interval_data import IntervalData
+from halfseen.data.table import TableKind, listed_names
 from halfseen.errors import (
-    ApproximationWarning,
     AssumptionWarning,
     ConvergenceWarning,
     InputError,
@@ -24,8 +24,8 @@ from halfseen.missingness.base import Missingness, RuleKind
 from halfseen.scaling.sources import blocks_of, engine_for
 from halfseen.seeds import RandomState
 from halfseen.solvers.fit_pieces import CHECKPOINTS, fit_pieces
-from halfseen.solvers.methods import Method, choose, need_rows
-from halfseen.solvers.prepare import warn
+from halfseen.solvers.methods import Method, choose
+from halfseen.solvers.prepare import hidden_by, warn
 from halfseen.solvers.prepared_table import PreparedTable, read_given
 from halfseen.solvers.result import Estimate, Status, name_some
 from halfseen.solvers.scales import check_powers, power_notes, to_model_scale
@@ -113,6 +113,7 @@ def fit(
     True
     """
     _check_rule(missingness)
+    names = None if names is None else listed_names(names)
     call = _call(options, covariance, transforms, names, random_state)
     options = {**options, "covariance": covariance}
     shared = {"random_state": random_state, "progress": progress, "n_jobs": n_jobs}
@@ -124,9 +125,7 @@ def fit(
         )
         return _with_warning(found)
     data = read_given(X, missingness, names, call, n_jobs)
-    chosen = choose(method, data.kind, data.stated)
-    if transforms is not None and data.kind is TableKind.MOMENTS:
-        raise InputError(need_rows("transforms need"))
+    chosen = choose(method, data.kind, data.stated, transforms is not None)
     if data.stated is not None and options.get("missing_at_random") is None:
         _warn_of_blanks(data, chosen)
     return _with_warning(_fit_table(chosen, data, transforms, chosen.options(options, shared)))
@@ -139,7 +138,7 @@ def _call(
     given = {name: value for name, value in options.items() if name not in CHECKPOINTS}
     given |= {"covariance": covariance, "transforms": transforms}
     if names is not None:
-        given["names"] = [str(name) for name in names]
+        given["names"] = list(names)
     if isinstance(random_state, int):
         given["random_state"] = random_state
     return given
@@ -172,7 +171,7 @@ def _warn_of_blanks(table: PreparedTable, method: Method) -> None:
     blank = data.blank & ~marked
     if not method.needs.believes or not blank.any():
         return
-    counts = (blank & _hidden_by(rule, data)).sum(axis=0)
+    counts = (blank & hidden_by(rule, data)).sum(axis=0)
     if counts.any():
         blanks = [f"{data.names[j]} ({counts[j]})" for j in np.flatnonzero(counts)]
         if "missing_at_random" in method.arguments:
@@ -188,23 +187,6 @@ def _warn_of_blanks(table: PreparedTable, method: Method) -> None:
         )
 
 
-def _hidden_by(rule: Missingness, data: IntervalData) -> NDArray[np.bool_]:
-    """Mask of the cells that the rule hides if they are hidden: the others may be anything."""
-    if rule.kind is RuleKind.WHOLE_ROWS:
-        return np.ones(data.shape, dtype=bool)
-    values = data.values
-    # A rule that does not fit the table is refused before it is asked for holes.
-    rule.check(values, data.names, ~data.seen)
-    with warnings.catch_warnings():
-        # The solver will say it again, if it looks for the ends of sets at all.
-        warnings.simplefilter("ignore", ApproximationWarning)
-        holes = rule.holes(values, scan_of(values))
-    free = holes.whole_lines[np.maximum(holes.index, 0)]
-    if holes.inequalities is not None:
-        free[:, holes.inequalities.owner] = False
-    return ~free
-
-
 def _fit_table(
     method: Method, data: PreparedTable, transforms: Any, options: dict[str, Any]
 ) -> Estimate:
@@ -213,16 +195,16 @@ def _fit_table(
         # Of the table that they are of nothing else is known.
         return method.run(data, data.stated, **options)
     scales, powers, learned = None, None, 0
-    with warnings.catch_warnings():
-        if transforms is not None:
-            data, scales, powers = to_model_scale(
-                data, options.get("missing_at_random"), transforms
-            )
-            check_powers(powers, data.names, options.get("errors", "normal"))
-            learned = sum(one is not None for one in powers or ())
-            if data.rule.kind is not RuleKind.WHOLE_ROWS:
-                # How the table was read was said just now, in its own units.
-                warnings.simplefilter("ignore", AssumptionWarning)
+    if transforms is not None:
+        data, scales, powers = to_model_scale(data, options.get("missing_at_random"), transforms)
+        check_powers(powers, data.names, options.get("errors", "normal"))
+        learned = sum(one is not None for one in powers or ())
+    said = transforms is not None and data.rule.kind is not RuleKind.WHOLE_ROWS
+    # Leaving such a context makes Python forget which warnings it has shown.
+    with warnings.catch_warnings() if said else nullcontext():
+        if said:
+            # How the table was read was said just now, in its own units.
+            warnings.simplefilter("ignore", AssumptionWarning)
         result = method.run(data, data.stated, **options)
     return replace(
         result,

@@ -1,4 +1,4 @@
-"""Tables in pieces: what ``fit`` does where the rows are not all at hand at once.
+"""A table in pieces: passes over them that collect moments, or leave rows with an engine.
 
 One pass reads every piece, checks it against the rule and collects the moments of pairs, which is all
 that ``truncation`` and ``pairwise`` need. For ``full`` a second one leaves each piece, standardised,

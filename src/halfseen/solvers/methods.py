@@ -15,7 +15,7 @@ from halfseen.solvers.full_information.full import NEEDS as FULL
 from halfseen.solvers.full_information.full import full
 from halfseen.solvers.missing_descent import NEEDS as MISSING_DESCENT
 from halfseen.solvers.missing_descent import missing_descent
-from halfseen.solvers.needs import Needs
+from halfseen.solvers.needs import Needs, need_rows
 from halfseen.solvers.pairwise import NEEDS as PAIRWISE
 from halfseen.solvers.pairwise import pairwise
 from halfseen.solvers.result import Estimate
@@ -81,10 +81,14 @@ LADDER = (
 METHODS = ("auto", *(method.name for method in LADDER))
 
 
-def choose(name: str, table: TableKind, rule: Missingness | None) -> Method:
+def choose(
+    name: str, table: TableKind, rule: Missingness | None, transformed: bool = False
+) -> Method:
     """Return the method of this name, or the highest that fits; raise where it does not fit."""
     if name not in METHODS:
         raise InputError(f"method must be one of {', '.join(METHODS)}; got {name!r}.")
+    if transformed and table is TableKind.MOMENTS:
+        raise InputError(need_rows("transforms need"))
     # No rule is one that shows everything.
     kind = RuleKind.BY_COLUMN if rule is None else rule.kind
     offers = [method for method in LADDER if method.needs.met_by(table, kind)]
@@ -126,8 +130,3 @@ def _nothing_fits(table: TableKind, rule: Missingness) -> str:
         )
     by_row = rule.kind is RuleKind.BY_ROW
     return need_rows("limits that differ by row need" if by_row else f"{name} needs")
-
-
-def need_rows(what: str) -> str:
-    """Say that moments are not enough."""
-    return f"{what} the rows themselves, but moments were passed. Pass the table."

@@ -40,3 +40,8 @@ class Needs:
     def met_by(self, table: TableKind, rule: RuleKind) -> bool:
         """Whether it takes such a table under such a rule."""
         return rule in self.takes.get(table, ())
+
+
+def need_rows(what: str) -> str:
+    """Say that moments are not enough."""
+    return f"{what} the rows themselves, but moments were passed. Pass the table."

@@ -11,20 +11,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from halfseen.data.interval_data import IntervalData
 from halfseen.data.moments import PairMoments
 from halfseen.data.table import TableKind
 from halfseen.errors import (
+    ApproximationWarning,
     AssumptionWarning,
     ContradictionError,
     HalfseenWarning,
     InputError,
     NotIdentifiedError,
 )
-from halfseen.missingness.base import ColumnwiseMissingness, Missingness
+from halfseen.missingness.base import ColumnwiseMissingness, Missingness, RuleKind
 from halfseen.missingness.detection_limits import DetectionLimits
+from halfseen.missingness.holes import scan_of
 from halfseen.missingness.self_censoring import SelfCensoring
 from halfseen.missingness.sets import Interval, everything
 from halfseen.solvers.columns import Columns, prepare_columns
+from halfseen.solvers.needs import need_rows
 from halfseen.solvers.prepared_table import PreparedTable, prepared_table
 from halfseen.solvers.result import Note, Status, name_some
 
@@ -71,10 +75,7 @@ def prepare(
         )
     if data.kind is TableKind.MOMENTS:
         if rule.varies_by_row:
-            raise InputError(
-                "limits that differ by row need the rows themselves, but moments were passed. "
-                "Call fit with the table."
-            )
+            raise InputError(need_rows("limits that differ by row need"))
         _check_extremes(data.moments, rule)
     else:
         read_moments(data)
@@ -181,6 +182,23 @@ def warn_of_piles(reached: NDArray[np.float64], names: Sequence[str], rule: Miss
             f"values lie exactly on the limit: {name_some(piled)}. If they stand for values beyond it, "
             "set them to NaN."
         )
+
+
+def hidden_by(rule: Missingness, data: IntervalData) -> NDArray[np.bool_]:
+    """Mask of the cells that the rule hides if they are hidden: the others may be anything."""
+    if rule.kind is RuleKind.WHOLE_ROWS:
+        return np.ones(data.shape, dtype=bool)
+    values = data.values
+    # A rule that does not fit the table is refused before it is asked for holes.
+    rule.check(values, data.names, ~data.seen)
+    with warnings.catch_warnings():
+        # The solver will say it again, if it looks for the ends of sets at all.
+        warnings.simplefilter("ignore", ApproximationWarning)
+        holes = rule.holes(values, scan_of(values))
+    free = holes.whole_lines[np.maximum(holes.index, 0)]
+    if holes.inequalities is not None:
+        free[:, holes.inequalities.owner] = False
+    return ~free
 
 
 def _suspect_columns(moments: PairMoments, rule: ColumnwiseMissingness) -> NDArray[np.intp]:

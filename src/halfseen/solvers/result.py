@@ -171,6 +171,11 @@ class Source:
     loss: Any = None
 
     @property
+    def stated_rule(self) -> Missingness | None:
+        """The rule as it was given, in the units of the table."""
+        return self.missingness if self.original is None else self.original_rule
+
+    @property
     def given(self) -> tuple[Any, Missingness | None, Any]:
         """The table, the rule, and the cells that are missing at random."""
         return self.X, self.missingness, self.missing_at_random

@@ -29,6 +29,7 @@ from halfseen.solvers.loss import Loss
 from halfseen.solvers.methods import METHODS
 from halfseen.solvers.missing_descent import Defaults
 from halfseen.solvers.result import Estimate, MonteCarloErrors, Note, Source, Status, Tails
+from halfseen.theta import size_of
 
 Floats = NDArray[np.float64]
 T = TypeVar("T")
@@ -214,7 +215,7 @@ class _Finder:
 
     def __init__(self, archive: Archive, d: int) -> None:
         self.archive, self.d = archive, d
-        self.sizes = {"d": d, "p": d + d * (d + 1) // 2, "t": len(fields(Tails))}
+        self.sizes = {"d": d, "p": size_of(d), "t": len(fields(Tails))}
         self.used: set[str] = set()
         self.entries = 0
 
@@ -374,7 +375,7 @@ def _read_uncertainty(said: Any, gaussian: Gaussian, find: _Finder) -> StandardE
 
 
 def _write_source(source: Source, store: _Store) -> dict[str, Any]:
-    rule = source.missingness if source.original is None else source.original_rule
+    rule = source.stated_rule
     call = {
         key: Absent() if key in OF_THE_TABLE and value is not None else value
         for key, value in source.call.items()

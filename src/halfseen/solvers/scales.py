@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.data.interval_data import IntervalData, scan_of
+from halfseen.data.interval_data import IntervalData
 from halfseen.data.moments import PairMoments
 from halfseen.data.powers import (
     LARGEST_POWER,
@@ -28,6 +28,7 @@ from halfseen.data.transforms import (
 from halfseen.errors import InputError, argument
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness, RuleKind
 from halfseen.missingness.combined import Combined
+from halfseen.missingness.holes import scan_of
 from halfseen.solvers.full_information.problem import Problem, read_problem, sharpened
 from halfseen.solvers.prepared_table import PreparedTable
 from halfseen.solvers.result import Note, Status, name_some

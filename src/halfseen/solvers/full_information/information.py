@@ -103,7 +103,7 @@ class Information:
         return np.asarray((self.directions / kept) @ self.directions.T)
 
     def _root(self) -> Floats:
-        """Return estimates of (μ, Σ_ij for i >= j) one standard error off, along each direction."""
+        """Return moves of (μ, Σ_ij for i >= j) one standard error along each direction, as rows."""
         kept = 1.0 - np.minimum(self.missing, LARGEST_SHARE)
         return self.chart.spread((self.directions / np.sqrt(kept)).T)
 

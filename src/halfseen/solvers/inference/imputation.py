@@ -91,10 +91,7 @@ def read_source(
 
 def _rule_of(fit: Estimate) -> Missingness | None:
     """Return the rule of a fit as it was given, in original units; None where there is none."""
-    source = fit.source
-    if source is None or source.original is None:
-        return None if source is None else source.missingness
-    return source.original_rule
+    return None if fit.source is None else fit.source.stated_rule
 
 
 def _mask_or_none(given: Any) -> NDArray[np.bool_] | None:
