@@ -34,6 +34,7 @@ from halfseen.theta import pack
 
 # The design of the open problem: columns, anchors, and the hidden share of each other column.
 COLUMNS, ANCHORS, BESIDE = 6, 2, 0.4
+PROBLEM = {"d": f"{COLUMNS}", "anchors": f"{ANCHORS}", "hidden": f"{BESIDE:.0%}"}
 # How far from complete data the answer may be. 8 % of the rows are seen whole: with these alone, were
 # they not selected, errors would be 3.6 times as large.
 NEAR_COMPLETE = 1.5
@@ -46,6 +47,7 @@ FAR_OFF = 10.0
 
 # The design of the ladder: columns, and the hidden share of each.
 DIMENSION, HIDDEN = 5, 0.3
+LADDER = {"d": f"{DIMENSION}", "hidden": f"{HIDDEN:.0%}"}
 # Proposals of a round of rejection: a few megabytes.
 PROPOSALS = 100_000
 # The rungs from the paper's own algorithm upwards, with the options of each.
@@ -85,14 +87,14 @@ def anchored_problem() -> Problem:
     return Problem(truth, random_thresholds(truth, ANCHORS, BESIDE, rng))
 
 
-@claim("open-problem/rows", "Discussion and future work", Kind.BEYOND)
+@claim("open-problem/rows", "Discussion and future work", Kind.BEYOND, PROBLEM)
 def rows(quick: bool) -> Measured:
     """Fit tables of growing size, with nothing known but the rule.
 
     Says: With an unknown covariance under linear thresholds the paper gives no algorithm. full learns
     both: errors fall like n^(-1/2) and stay near those of complete data.
 
-    Experiment: d = 6, 2 anchors, thresholds in random directions that hide 40% of each other column;
+    Experiment: d = {d}, {anchors} anchors, thresholds in random directions that hide {hidden} of each other column;
     errors of mean (Mahalanobis) and covariance (relative Frobenius) against n.
 
     Tolerance: Slopes −1/2 ± 4 standard errors (from the spread over tables); at the largest n at most
@@ -169,14 +171,14 @@ def limit_for(share: float) -> DetectionLimits:
     return DetectionLimits(lower=float(ndtri(share)))
 
 
-@claim("beyond/ladder", "Not in the paper", Kind.BEYOND)
+@claim("beyond/ladder", "Not in the paper", Kind.BEYOND, LADDER)
 def ladder(quick: bool) -> Measured:
     """Compare all methods on the same tables.
 
     Says: Each method is at least as exact as the one below it: the paper's SGD, the same problems solved
     exactly, one correlation for each pair, who is hidden as well, everything at once.
 
-    Experiment: d = 5, n = 5000, 30% of each column below a limit, the same tables for all; root mean
+    Experiment: d = {d}, n = 5000, {hidden} of each column below a limit, the same tables for all; root mean
     square errors of mean (Mahalanobis) and covariance (relative Frobenius).
 
     Tolerance: From rung to rung mean squared errors rise by at most 4 standard errors of their paired

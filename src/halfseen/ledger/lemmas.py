@@ -126,6 +126,7 @@ def descend(steps: int, squared: bool, runs: int, rng: np.random.Generator) -> F
     "lemmas/projected-descent",
     "Section 4.3, lemma on projected descent (from Cherapanamjeri et al. 2022)",
     Kind.ERRATUM,
+    {"diameter": f"{DIAMETER}", "rho": f"{RHO}"},
 )
 def projected_descent(quick: bool) -> Measured:
     """Compare what is left with the bound, for both forms of the bias.
@@ -134,7 +135,7 @@ def projected_descent(quick: bool) -> Measured:
     of the minimum on average, with gradients biased by up to ρ²/(2λ diam i). The text has this as a
     bound on the square of the bias, and so it is not true.
 
-    Experiment: ½x² on an interval of length 0.01, ρ = 0.1, a bias away from the minimum by all that is
+    Experiment: ½x² on an interval of length {diameter}, ρ = {rho}, a bias away from the minimum by all that is
     allowed, in both forms; T = 1 000 to 100 000.
 
     Tolerance: Mended: the mean of f over runs, plus 4 standard errors, is below the bound at every T.
