@@ -94,8 +94,8 @@ def rows(quick: bool) -> Measured:
     Says: With an unknown covariance under linear thresholds the paper gives no algorithm. full learns
     both: errors fall like n^(-1/2) and stay near those of complete data.
 
-    Experiment: d = {d}, {anchors} anchors, thresholds in random directions that hide {hidden} of each other column;
-    errors of mean (Mahalanobis) and covariance (relative Frobenius) against n.
+    Experiment: d = {d}, {anchors} anchors, thresholds in random directions that hide {hidden} of each
+    other column; errors of mean (Mahalanobis) and covariance (relative Frobenius) against n.
 
     Tolerance: Slopes −1/2 ± 4 standard errors (from the spread over tables); at the largest n at most
     1.5 times the error of complete data (the 8 % of rows that are seen whole, were they not selected,
@@ -178,8 +178,8 @@ def ladder(quick: bool) -> Measured:
     Says: Each method is at least as exact as the one below it: the paper's SGD, the same problems solved
     exactly, one correlation for each pair, who is hidden as well, everything at once.
 
-    Experiment: d = {d}, n = 5000, {hidden} of each column below a limit, the same tables for all; root mean
-    square errors of mean (Mahalanobis) and covariance (relative Frobenius).
+    Experiment: d = {d}, n = 5000, {hidden} of each column below a limit, the same tables for all; root
+    mean square errors of mean (Mahalanobis) and covariance (relative Frobenius).
 
     Tolerance: From rung to rung mean squared errors rise by at most 4 standard errors of their paired
     differences; full is nearer to complete data than losing that share of the rows would leave it (a

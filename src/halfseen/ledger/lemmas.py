@@ -135,8 +135,8 @@ def projected_descent(quick: bool) -> Measured:
     of the minimum on average, with gradients biased by up to ρ²/(2λ diam i). The text has this as a
     bound on the square of the bias, and so it is not true.
 
-    Experiment: ½x² on an interval of length {diameter}, ρ = {rho}, a bias away from the minimum by all that is
-    allowed, in both forms; T = 1 000 to 100 000.
+    Experiment: ½x² on an interval of length {diameter}, ρ = {rho}, a bias away from the minimum by
+    all that is allowed, in both forms; T = 1 000 to 100 000.
 
     Tolerance: Mended: the mean of f over runs, plus 4 standard errors, is below the bound at every T.
     Printed: less 4 standard errors, it is above the bound at the largest T.
