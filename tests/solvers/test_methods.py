@@ -40,7 +40,7 @@ def _given(table, rule):
         return hs.IntervalData(lower, upper), {}
     if table is TableKind.MOMENTS:
         return hs.PairMoments.from_array(X), {}
-    return X, {"memory": "1GB"} if table is TableKind.PIECES else {}
+    return X, {"memory": "8GB"} if table is TableKind.PIECES else {}
 
 
 def test_rules_and_tables_say_what_they_are():
