@@ -62,7 +62,8 @@ class Scan(NamedTuple):
 
 def scan_of(values: Floats) -> Scan:
     """Where to look for the ends of sets that are known as functions."""
-    seen = ~np.isnan(values)
+    # Infinite values are refused elsewhere; a region can be asked for all the same.
+    seen = np.isfinite(values)
     count = np.maximum(seen.sum(axis=0), 1)
     known = np.where(seen, values, 0.0)
     # Scaled down first: the squares of huge values would overflow.
