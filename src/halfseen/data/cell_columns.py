@@ -149,7 +149,8 @@ def _read_end(raw: RawColumn, form: CellFormat, side: str) -> tuple[Floats, Read
 
     Returns the ends, and cells whose ``problems`` say which could not be read.
     """
-    open_end, signs = (-np.inf, ["-"]) if side == "lower" else (np.inf, ["", "+"])
+    lower = side == "lower"
+    open_end, signs = (-np.inf, ["-"]) if lower else (np.inf, ["", "+"])
     words = {sign + word for sign in signs for word in ("inf", "infinity", "∞")}
     numbers, texts = raw.numbers, raw.texts
     if numbers is not None:
@@ -157,7 +158,7 @@ def _read_end(raw: RawColumn, form: CellFormat, side: str) -> tuple[Floats, Read
     if texts is not None:
         texts = ["" if text and tidy(text).casefold() in words else text for text in texts]
     cells = read_column(RawColumn(raw.name, texts, numbers), form)
-    end = f"a{'n' * (side == 'upper')} {side} end"
+    end = "a lower end" if lower else "an upper end"
     ends = np.where(cells.missing, open_end, cells.lower)
     for row in np.flatnonzero((cells.lower != cells.upper) & ~cells.missing).tolist():
         cells.refuse(row, raw.text(row), f"must be a number, or empty, to be {end}")

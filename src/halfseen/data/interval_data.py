@@ -152,10 +152,10 @@ class IntervalData(OtherTable):
         rule = missingness.for_columns(names)
         # As they were read: float32 may have been rounded across a limit, and the check knows it.
         rule.check(table.values, names)
-        holes = rule.holes(values, scan_of(values))
         if rule.kind is RuleKind.WHOLE_ROWS:
-            # Which says that it has none.
+            # Such a rule refuses to say a region.
             rule.hidden_region(values)
+        holes = rule.holes(values, scan_of(values))
         if holes.inequalities is not None:
             raise InputError(
                 f"{type(rule).__name__} binds the hidden cells of a row together, so that they have no "
