@@ -4,7 +4,7 @@ from scipy import integrate
 from scipy.special import expit
 
 import halfseen as hs
-from halfseen.missingness.resolve import SetTable, one_interval_each, resolve
+from halfseen.missingness.resolve import SetTable, one_interval_each, resolve, union_of_intervals
 
 
 def test_intervals_stay_as_they_are():
@@ -68,3 +68,14 @@ def test_tables_complement_take_and_join():
     assert not table.is_whole_line
     assert resolve(hs.everything, 0, 1, 9).is_whole_line
     np.testing.assert_array_equal(one.standardised(1.0, 2.0).lower, [-1.0, 2.0])
+
+
+def test_sets_of_one_interval_are_told_from_unions():
+    below, both = np.array([-np.inf]), np.array([-np.inf, 2.0])
+    one = union_of_intervals(below, np.array([1.0]))
+    two = union_of_intervals(both, np.array([1.0, np.inf]))
+    assert one.is_one_interval_each
+    assert not two.is_one_interval_each
+    # What (-inf, 1) leaves is one interval, and an empty one before it.
+    assert one.complement().is_one_interval_each
+    assert not SetTable.join([one, two]).is_one_interval_each

@@ -72,6 +72,20 @@ def test_barrier_derivatives(rng, k):
         np.testing.assert_allclose(H[0, m], (up[1] - down[1])[0] / 2e-6, rtol=1e-5, atol=1e-4)
 
 
+@pytest.mark.parametrize("k", [1, 2])
+def test_barrier_is_the_sum_of_log_determinants_and_infinite_outside(rng, k):
+    domain = _random_domain(rng, k)
+    kinds = set()
+    for _ in range(200):
+        theta = domain.start() + rng.normal(size=(1, k + k * (k + 1) // 2))
+        matrices = [A[0] for A in domain.matrices(theta)]
+        inside = all(np.linalg.eigvalsh(A)[0] > 0.0 for A in matrices)
+        ref = -sum(np.linalg.slogdet(A)[1] for A in matrices) if inside else np.inf
+        assert domain.barrier(theta)[0][0] == pytest.approx(ref, rel=1e-9)
+        kinds.add(inside)
+    assert kinds == {True, False}
+
+
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_projection_lands_inside_and_leaves_the_inside_alone(rng, k):
     domain = _random_domain(rng, k)

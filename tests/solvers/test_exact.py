@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import optimize, stats
 from scipy.special import expit
 
 import halfseen as hs
@@ -240,6 +241,27 @@ def test_nothing_hidden_gives_the_sample_moments():
         np.testing.assert_allclose(fit.covariance, np.cov(Y.T, bias=True), rtol=1e-8)
     paper = hs.fit(Y, None, "truncation", form="paper")
     np.testing.assert_allclose(paper.covariance, np.cov(Y.T, bias=True), rtol=1e-8)
+
+
+def test_columns_of_one_sided_limits_have_one_top(rng):
+    # From every start: the censored log-likelihood is concave in (μ/σ, 1/σ).
+    limits = hs.DetectionLimits(lower=np.where(rng.random((80, 1)) < 0.5, -0.5, 0.4))
+    X = np.asarray(hs.simulate(hs.Gaussian([0.0], [[1.0]]), limits, 80, 1))
+    lower, hidden = limits.lower[:, 0], np.isnan(X[:, 0])
+
+    def fall(place):
+        mean, deviation = place[0], np.exp(place[1])
+        seen = stats.norm.logpdf(X[~hidden, 0], mean, deviation).sum()
+        return -seen - stats.norm.logcdf(lower[hidden], mean, deviation).sum()
+
+    found = hs.fit(X, limits, method="pairwise")
+    for start in ([-6.0, 1.5], [4.0, -1.0], [0.0, 2.0]):
+        # SciPy's simplex stops within 1e-8 in every direction.
+        ref = optimize.minimize(
+            fall, start, method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-12}
+        )
+        np.testing.assert_allclose(found.mean[0], ref.x[0], atol=1e-6)
+        np.testing.assert_allclose(np.sqrt(found.covariance[0, 0]), np.exp(ref.x[1]), atol=1e-6)
 
 
 def test_the_nonconvex_example_of_the_paper_is_solved_from_the_convex_start():

@@ -91,6 +91,12 @@ class SetTable:
         return self.node.size == 0
 
     @property
+    def is_one_interval_each(self) -> bool:
+        """Whether every set is one interval, or empty."""
+        some = np.concatenate([[0], np.cumsum(self.lower < self.upper)])
+        return self.is_intervals and bool((np.diff(some[self.start]) <= 1).all())
+
+    @property
     def is_whole_line(self) -> bool:
         """Whether no set leaves anything out."""
         if not self.is_intervals:

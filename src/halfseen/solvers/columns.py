@@ -1,8 +1,8 @@
 """One-dimensional problems: the mean and variance of each column.
 
 ``truncated_marginals`` uses the seen values alone (convex); ``censored_marginals`` also uses how many
-are hidden, starting from the former because its likelihood need not be convex (the paper's remark with
-S = [2, 4]).
+are hidden. Where these can lie on two sides its likelihood need not be convex (the paper's remark with
+S = [2, 4]), and it starts from the former too.
 """
 
 from __future__ import annotations
@@ -74,6 +74,12 @@ class Columns:
 
     def __len__(self) -> int:
         return len(self.items)
+
+    def take(self, some: Integers) -> Columns:
+        """Return some of the columns."""
+        return Columns(
+            [self.items[i] for i in some], self.mean[some], self.spread[some], self.share[some]
+        )
 
     @cached_property
     def stated(self) -> NDArray[np.bool_]:
@@ -191,10 +197,31 @@ def truncated_marginals(columns: Columns) -> Marginals:
     return _solve(columns, _line_terms(problems), np.ones(len(columns)), None)
 
 
-def censored_marginals(columns: Columns, start: Marginals) -> Marginals:
-    """Maximum likelihood for each column from its seen values and the count of hidden ones."""
+def censored_marginals(columns: Columns) -> Marginals:
+    """Maximum likelihood for each column from its seen values and the count of hidden ones.
+
+    Where each hidden cell lies in one interval the log-likelihood is concave in (μ/σ, 1/σ) (Burridge
+    1981; Pratt 1981), so that inside the domain there is one top, and any start leads there. Elsewhere,
+    and on the edge, there are two starts: what is seen, and the answer of ``truncated_marginals``.
+    """
+    terms, weight, one_top = _censored_terms(columns)
+    plain = _solve(columns, terms, weight, None)
+    again = np.flatnonzero(~one_top | plain.minimum.on_edge | ~plain.minimum.converged)
+    if again.size == 0:
+        return plain
+    some = columns.take(again)
+    terms, weight, _ = _censored_terms(some)
+    near = _solve(some, terms, weight, truncated_marginals(some).minimum.theta).minimum
+    # The lower objective wins; a tie goes to the start that the theory vouches for.
+    wins = near.value <= plain.minimum.value[again] + 1e-12
+    return _marginals(columns, plain.minimum.replaced(again[wins], near.take(wins)))
+
+
+def _censored_terms(columns: Columns) -> tuple[LineTerms, Floats, NDArray[np.bool_]]:
+    """Return the problems, the share of seen cells in each, and whether hidden sets are intervals."""
     line = union_of_intervals(np.array([-np.inf]), np.array([np.inf]))
     problems, weight = [], np.empty(len(columns))
+    one_top = np.empty(len(columns), dtype=bool)
     for i, column in enumerate(columns.items):
         total = column.seen.sum() + column.hidden.sum()
         weight[i] = column.seen.sum() / total
@@ -202,19 +229,8 @@ def censored_marginals(columns: Columns, start: Marginals) -> Marginals:
         hidden = column.sets.complement().take(used)
         weights = np.concatenate([[1.0], -column.hidden[used] / total])
         problems.append((weights, SetTable.join([line, hidden])))
-    terms = _line_terms(problems)
-    near = _solve(columns, terms, weight, start.minimum.theta)
-    plain = _solve(columns, terms, weight, None)
-    # Two starts, the lower objective wins; a tie goes to the one the theory vouches for.
-    better = plain.minimum.value < near.minimum.value - 1e-12
-    pick = np.where(better[:, None], plain.minimum.theta, near.minimum.theta)
-    minimum = Minimum(
-        pick,
-        np.where(better, plain.minimum.value, near.minimum.value),
-        np.where(better, plain.minimum.converged, near.minimum.converged),
-        np.where(better, plain.minimum.on_edge, near.minimum.on_edge),
-    )
-    return _marginals(columns, minimum)
+        one_top[i] = hidden.is_one_interval_each
+    return _line_terms(problems), weight, one_top
 
 
 def _solve(columns: Columns, terms: LineTerms, weight: Floats, start: Floats | None) -> Marginals:

@@ -117,6 +117,8 @@ class Domain:
         """−Σ log det of the matrices, with gradient and Hessian; inf outside the domain."""
         batch, p = theta.shape
         k = self.precision.shape[1]
+        if k == 1:
+            return self._barrier_on_lines(*theta.T)
         f, g, H = np.zeros(batch), np.zeros((batch, p)), np.zeros((batch, p, p))
         inside = np.ones(batch, dtype=bool)
         for A, slopes in zip(self.matrices(theta), _slopes(k), strict=True):
@@ -131,6 +133,25 @@ class Domain:
             H += np.einsum("bmij,bnji->bmn", steps, steps)
         f[~inside] = np.inf
         return f, g, H
+
+    def _barrier_on_lines(self, nu: Floats, tau: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return the barrier of problems in one column, whose matrices have closed forms.
+
+        With a = τ − vC⁻¹, b = VC⁻¹ − τ and c = h²τ − ν² it is −log a − log b − log c.
+        """
+        p, h2 = self.precision[:, 0, 0], self.reach**2
+        a, b, c = tau - self.least * p, self.greatest * p - tau, h2 * tau - nu * nu
+        # Largest eigenvalue of the bordered matrix, whose determinant is c.
+        largest = 0.5 * (h2 + tau + np.sqrt((h2 - tau) ** 2 + 4.0 * nu * nu))
+        inside = (a > 0.0) & (b > 0.0) & (c > SINGULAR * largest**2)
+        a, b, c = (np.where(inside, part, 1.0) for part in (a, b, c))
+        c_nu, c_tau = -2.0 * nu / c, h2 / c
+        g = np.stack([-c_nu, -1.0 / a + 1.0 / b - c_tau], axis=1)
+        H = np.empty((len(nu), 2, 2))
+        H[:, 0, 0] = 2.0 / c + c_nu**2
+        H[:, 0, 1] = H[:, 1, 0] = c_nu * c_tau
+        H[:, 1, 1] = a**-2 + b**-2 + c_tau**2
+        return np.where(inside, -np.log(a) - np.log(b) - np.log(c), np.inf), g, H
 
     def on_edge(self, theta: Floats) -> NDArray[np.bool_]:
         """Whether each θ lies on the edge of its domain."""

@@ -9,7 +9,7 @@ the Hessian are replaced by their absolute values.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,17 @@ class Minimum:
     value: Floats
     converged: NDArray[np.bool_]
     on_edge: NDArray[np.bool_]
+
+    def take(self, problems: NDArray[np.bool_]) -> Minimum:
+        """Return the answers of some of the problems."""
+        return Minimum(*(getattr(self, part.name)[problems] for part in fields(self)))
+
+    def replaced(self, problems: NDArray[np.intp], by: Minimum) -> Minimum:
+        """Return the same with other answers for some of the problems."""
+        parts = [getattr(self, part.name).copy() for part in fields(self)]
+        for into, part in zip(parts, fields(by), strict=True):
+            into[problems] = getattr(by, part.name)
+        return Minimum(*parts)
 
 
 def minimise(objective: Objective, domain: Domain, start: Floats, stage: int = 0) -> Minimum:
@@ -83,7 +94,8 @@ def minimise(objective: Objective, domain: Domain, start: Floats, stage: int = 0
         over = settled | ~moved
         # Before the last stage, a point on the edge is where it belongs.
         edge = over & (stages[active] == LAST_STAGE - 1)
-        edge[edge] = domain.take(active[edge]).on_edge(theta[active[edge]])
+        if edge.any():
+            edge[edge] = domain.take(active[edge]).on_edge(theta[active[edge]])
         done = over & (last | edge)
         converged[active[done]] = (decrement < SETTLED)[done]
         value[active[done]] = parts[0][done]

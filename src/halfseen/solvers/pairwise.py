@@ -8,7 +8,7 @@ from halfseen.gaussian import Gaussian
 from halfseen.missingness.base import Missingness
 from halfseen.parallel import single_blas_thread
 from halfseen.solvers.assemble import EIGENVALUE_FLOOR, assemble
-from halfseen.solvers.columns import Marginals, censored_marginals, truncated_marginals
+from halfseen.solvers.columns import Marginals, censored_marginals
 from halfseen.solvers.correlations import Correlations, Spread, solve_pairs
 from halfseen.solvers.needs import BY_PAIRS, Needs
 from halfseen.solvers.prepare import ByColumn, by_column, prepare, warn
@@ -83,7 +83,7 @@ def solve_by_column(
     data: ByColumn, n_jobs: int | None, spread: Spread | None = None
 ) -> tuple[Marginals, Correlations]:
     """Solve each column, and then each pair for its correlation."""
-    marginals = censored_marginals(data.columns, truncated_marginals(data.columns))
+    marginals = censored_marginals(data.columns)
     pairs = solve_pairs(data.moments, data.columns, marginals, True, data.mask, n_jobs, spread)
     return marginals, pairs
 
