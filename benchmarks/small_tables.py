@@ -30,6 +30,9 @@ WORDS = {
 TARGET, LOOSER = (0.93, 0.97), (0.90, 0.97)
 
 
+# Tables of a line. Of 200 a share of 0.95 is known to 0.015, so that one line in five falls outside its
+# target by chance. Lines that do are judged by other tables, more of them: to 0.007.
+TABLES, OTHER_TABLES = 200, 1000
 # Tables of a bootstrap.
 REPLICATES = 200
 
@@ -111,29 +114,58 @@ def designs() -> Iterator[Design]:
 @task
 def small_intervals(quick: bool) -> Iterator[Row]:
     """Count how often 95 % intervals of small tables hold what they are for."""
-    tables = 20 if quick else 200
+    tables = 20 if quick else TABLES
     for index, design in enumerate(designs()):
-        found = [one for one in many(partial(judge, index), range(tables)) if one is not None]
-        yield from _rows(design, found, tables, quick)
-
-
-def _rows(design: Design, found: list[Answer], tables: int, quick: bool) -> Iterator[Row]:
-    low, high = design.target
-    for family in design.families:
-        held = np.array([one.held[family] for one in found]).mean(axis=0)
+        first = _judged(index, range(tables))
         # Of few tables, four standard errors.
-        slack = 4.0 * (0.95 * 0.05 / len(found)) ** 0.5 if quick else 0.0
-        yield Row(
-            f"{design.title}: 95 % intervals that hold their {WORDS[family]}",
-            f"{held[1]:.3f} (from standard errors and normal quantiles {held[0]:.3f})",
-            f"{low:.2f} to {high:.2f}",
-            bool(low - slack <= held[1] <= high + slack),
-        )
-    if "original mean" in design.families:
-        # What is asked there does not say how it was found.
-        return
+        slack = 4.0 * (0.95 * 0.05 / len(first)) ** 0.5 if quick else 0.0
+        shares = {family: _share(first, family) for family in design.families}
+        judges = dict(shares)
+        if any(not _within(design, share[1], slack) for share in shares.values()):
+            others = _judged(index, range(tables, tables + OTHER_TABLES))
+            judges = {
+                family: share if _within(design, share[1], slack) else _share(others, family)
+                for family, share in shares.items()
+            }
+        for family in design.families:
+            yield _coverage(design, family, shares[family], judges[family], slack)
+        if "original mean" not in design.families:
+            # What is asked there does not say how it was found.
+            yield _costs(design, first, tables)
+
+
+def _judged(index: int, seeds: range) -> list[Answer]:
+    """Judge tables of a design, without those that have no intervals."""
+    return [one for one in many(partial(judge, index), seeds) if one is not None]
+
+
+def _share(found: list[Answer], family: str) -> Floats:
+    """Return the share of intervals that hold the truth: (from errors as they are, auto)."""
+    return np.array([one.held[family] for one in found]).mean(axis=0)
+
+
+def _within(design: Design, share: float, slack: float) -> bool:
+    low, high = design.target
+    return bool(low - slack <= share <= high + slack)
+
+
+def _coverage(design: Design, family: str, first: Floats, judge: Floats, slack: float) -> Row:
+    low, high = design.target
+    plain = f"(from standard errors and normal quantiles {judge[0]:.3f})"
+    measured = f"{judge[1]:.3f} {plain}"
+    if judge is not first:
+        measured = f"{first[1]:.3f}; of {OTHER_TABLES} other tables {measured}"
+    return Row(
+        f"{design.title}: 95 % intervals that hold their {WORDS[family]}",
+        measured,
+        f"{low:.2f} to {high:.2f}",
+        _within(design, judge[1], slack),
+    )
+
+
+def _costs(design: Design, found: list[Answer], tables: int) -> Row:
     seconds = np.array([one.seconds for one in found]).sum(axis=0)
-    yield Row(
+    return Row(
         f"{design.title}: intervals by profile; time of all intervals / of the fit; tables without",
         f"{np.mean([one.profiled for one in found]):.0%}; {seconds[1] / seconds[0]:.1f}; "
         f"{tables - len(found)} of {tables}",
