@@ -30,7 +30,11 @@ from halfseen.solvers.full_information.m_step import (
 from halfseen.solvers.full_information.pair_information import pair_errors
 from halfseen.solvers.full_information.problem import Overview
 from halfseen.solvers.full_information.rows import Rows
-from halfseen.solvers.full_information.starts import mirrored_starts, other_starts
+from halfseen.solvers.full_information.starts import (
+    mirrored_starts,
+    other_starts,
+    turned_starts,
+)
 from halfseen.solvers.inference.uncertainty import StandardErrors, correlation_errors
 from halfseen.solvers.loop import iterate
 from halfseen.solvers.result import Estimate, MonteCarloErrors, Note, Source, Status, name_some
@@ -160,6 +164,9 @@ def first_place(
         starts += other_starts(*start)
     if about.several.size and m_step.mean is None:
         starts += mirrored_starts(*start, about.several)
+        # With more rows, those that show both values of a pair nearly always settle its sign.
+        if m_step.structure.name == "free" and about.shape[0] <= TRIAL_ROWS:
+            starts += turned_starts(*start, about.several, rows.seen_moments())
     if len(starts) == 1 or m_step.structure.regularised:
         return None, [], False
     return best_start(rows, m_step, starts, settings)

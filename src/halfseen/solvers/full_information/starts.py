@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from halfseen.data.moments import PairMoments
 from halfseen.data.table import TableKind
 from halfseen.errors import NotIdentifiedError
 from halfseen.missingness.base import ColumnwiseMissingness
@@ -31,6 +32,9 @@ EIGENVALUE_FLOOR = 0.05
 FLOORS, FLOOR_ROWS, FLOOR_POINTS = (0.001, 0.01, 0.05), 1000, 16
 # Where to start on the sides of what is seen, in its spreads; and most starts there.
 SIDE, MOST_SIDES = 2.0, 14
+# The sign of a correlation is settled by rows that show both values, if it is so many standard errors
+# from zero there; one that is as far from zero where to start is worth turning. And most turns.
+SETTLED_SIGN, WORTH_TURNING, MOST_TURNS = 3.0, 2.0, 14
 
 
 def start_from(data: PreparedTable, rows: Rows, n_jobs: int | None) -> tuple[Floats, Floats]:
@@ -92,16 +96,20 @@ def available_start(rows: Rows) -> tuple[Floats, Floats]:
     mean, variance = np.zeros(d), np.ones(d)
     if not rows.overview.bound:
         mean, variance = _columns(rows)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        counts = moments.counts
-        first = moments.first / counts
-        centred = moments.cross / counts - first * first.T
-        spread = moments.second / counts - first * first
-        R = centred / np.sqrt(spread * spread.T) * counts / (counts + PRIOR_ROWS)
-    R = np.where(np.isfinite(R), np.clip(R, -1.0, 1.0), 0.0)
+    R = seen_correlations(moments) * moments.counts / (moments.counts + PRIOR_ROWS)
     np.fill_diagonal(R, 1.0)
     R = correlation_of(with_floor(R, EIGENVALUE_FLOOR))
     return mean, R * np.sqrt(np.outer(variance, variance))
+
+
+def seen_correlations(moments: PairMoments) -> Floats:
+    """Return the correlation of each pair in the rows that show both; 0 where these do not say."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        first = moments.first / moments.counts
+        centred = moments.cross / moments.counts - first * first.T
+        spread = moments.second / moments.counts - first * first
+        R = centred / np.sqrt(spread * spread.T)
+    return np.where(np.isfinite(R), np.clip(R, -1.0, 1.0), 0.0)
 
 
 def _columns(rows: Rows, steps: int = COLUMN_STEPS) -> tuple[Floats, Floats]:
@@ -143,3 +151,35 @@ def mirrored_starts(
         # So far away that a piece of a normal distribution can look like what is seen.
         scale[columns] = SIDE / np.sqrt(np.diag(covariance)[columns])
         yield moved, covariance * np.outer(scale, scale)
+
+
+def turned_starts(
+    mean: Floats, covariance: Floats, several: NDArray[np.intp], moments: PairMoments
+) -> Iterator[tuple[Floats, Floats]]:
+    """Yield starts with signs of correlations turned, for columns that hide in several pieces.
+
+    That both values of a row are hidden is as likely with either sign, so that only the rows which show
+    one of them tell the sign. Where those that show both do not settle it, each such correlation is
+    turned by itself, and all those of a column together.
+    """
+    scale = np.sqrt(np.diag(covariance))
+    R = correlation_of(covariance)
+    rows = np.sqrt(np.maximum(moments.counts - 3.0, 0.0))
+    # Towards the sign where to start; Fisher's scale, on which standard errors are one over the root.
+    settled = np.sign(R) * np.arctanh(np.clip(seen_correlations(moments), -0.99, 0.99)) * rows
+    worth = np.abs(np.arctanh(np.clip(R, -0.99, 0.99))) * np.sqrt(moments.rows) > WORTH_TURNING
+    doubtful = worth & (settled < SETTLED_SIGN) & ~np.eye(len(R), dtype=bool)
+    alone = np.setdiff1d(np.arange(len(R)), several)
+    doubtful[np.ix_(alone, alone)] = False
+    turns = []
+    for j in range(len(R)):
+        if doubtful[j].sum() > 1:
+            turns.append([(i, j) for i in np.flatnonzero(doubtful[j])])
+    pairs = np.argwhere(np.tril(doubtful))
+    turns += [[(a, b)] for a, b in sorted(pairs, key=lambda pair: settled[tuple(pair)])]
+    for turn in turns[:MOST_TURNS]:
+        turned = R.copy()
+        for a, b in turn:
+            turned[a, b] = turned[b, a] = -R[a, b]
+        turned = correlation_of(with_floor(turned, EIGENVALUE_FLOOR))
+        yield mean, turned * np.outer(scale, scale)
