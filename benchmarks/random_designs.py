@@ -188,8 +188,10 @@ def _usable(observed: Observed, mean: Floats, covariance: Floats) -> bool:
     if not (np.isfinite(mean).all() and np.isfinite(covariance).all()):
         return False
     try:
-        return bool(np.isfinite(observed.log_likelihood(mean, covariance)))
-    except np.linalg.LinAlgError:  # singular but for rounding
+        # Climbs begin from the factor: of what is singular but for rounding, its square may not be.
+        L = np.linalg.cholesky(covariance)
+        return bool(np.isfinite(observed.log_likelihood(mean, L @ L.T)))
+    except np.linalg.LinAlgError:
         return False
 
 

@@ -100,8 +100,9 @@ class Fit(Estimate):
         What the solver recorded on its way. Of ``full``: ``steps``; ``gain_left``, what is estimated to
         be left to be gained in log-likelihood (at most a quarter of a unit where it converged);
         ``log_likelihoods``, ``gains`` (the same estimate) and ``trace`` (the means), one for each step;
-        ``covariance_structure``; ``likelihoods_of_starts`` where there were several; ``penalty`` of a
-        sparse covariance. Log-likelihoods here are of standardised columns, and from the few points of a
+        ``covariance_structure``; ``likelihoods_of_starts`` where there were several, with
+        ``other_tops``, the Gaussians at lower tops that they led to; ``penalty`` of a sparse covariance.
+        Log-likelihoods here are of standardised columns, and from the few points of a
         step where rows are sampled: ``log_likelihood`` is that of the table.
     source : Source or None
         The table that was fitted and the rule behind it, which imputation and likelihood need.

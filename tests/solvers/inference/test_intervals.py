@@ -3,6 +3,7 @@
 import itertools
 import math
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -491,3 +492,43 @@ def test_intervals_of_small_tables_hold_what_they_promise():
     assert len(held) > 110
     assert np.mean(held) > 0.95 - 0.06
     assert np.mean(plain) < np.mean(held) - 0.04
+
+
+@pytest.fixture(scope="module")
+def mirrored_fit():
+    """A table that is the same with any sign turned: correlations of either sign are as likely."""
+    rng = np.random.default_rng(2)
+    Z = rng.standard_normal((80, 2)) @ np.linalg.cholesky([[1.0, 0.7], [0.7, 1.0]]).T
+    X = np.where(np.abs(Z) < 0.7, Z, np.nan)
+    both = np.isfinite(X).all(axis=1)
+    X = np.vstack([X[~both][:10], X[both][:6]])
+    X = np.vstack([X * [a, b] for a in (1, -1) for b in (1, -1)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", hs.HalfseenWarning)
+        return hs.fit(X, hs.SelfCensoring(hs.Interval(-0.7, 0.7)), random_state=0)
+
+
+class TestSeveralTops:
+    def test_an_interval_goes_around_all_of_them(self, mirrored_fit):
+        fit = mirrored_fit
+        (other,) = fit.history["other_tops"]
+        here, there = fit.gaussian.correlation[1, 0], other.correlation[1, 0]
+        assert abs(here) > 0.5
+        assert there == pytest.approx(-here, abs=0.01)
+        intervals = fit.confidence_interval()
+        low, high = intervals.correlation.lower[1, 0], intervals.correlation.upper[1, 0]
+        assert intervals.methods["correlation"][1, 0] == "profile"
+        # Ends are found where the root of twice the fall is within 2 % of what was asked for, and then
+        # moved by the slope: 0.005 is a tenth of a standard error.
+        assert low == pytest.approx(-high, abs=0.005)
+        assert high > abs(here)
+
+    def test_a_profile_that_is_shown_has_both(self, mirrored_fit):
+        profile = mirrored_fit.profile("correlation", 1, 0)
+        fall = profile.log_likelihood
+        assert np.sign(profile.at).min() < 0 < np.sign(profile.at).max()
+        for side in (-1, 1):
+            there = np.sign(profile.at) == side
+            # A top on each side, as high as the other up to the distance of the places that are shown.
+            assert fall[there].max() > -0.5
+        assert profile.interval.lower == pytest.approx(-profile.interval.upper, abs=0.005)

@@ -110,16 +110,16 @@ def climb(
     )
 
 
-def best_start(
+def tops_from(
     rows: Rows,
     m_step: MStep,
     starts: Iterable[tuple[Floats, Floats]],
     settings: Settings,
-) -> tuple[Climb, list[float], bool]:
-    """Climb from several starts, and return the climb that came to the likeliest place.
+) -> tuple[list[Climb], list[float]]:
+    """Climb from several starts, and return the climbs that came to different tops, likeliest first.
 
     All climb on some of the rows; those that come to the highest places, apart from each other, go on
-    with all of them. With the best come the log-likelihoods reached, and whether there were others.
+    with all of them. With the tops come the log-likelihoods reached.
     """
     few = replace(
         settings, most_steps=TRIAL_STEPS, standard_errors=False, progress=False, checkpoint=None
@@ -128,12 +128,11 @@ def best_start(
     tried = [climb(some, m_step, m_step.admit(*start), few, True) for start in starts]
     places = _apart(tried, some.overview.shape[0])[:MOST_PLACES]
     if len(places) == 1:
-        return places[0], [one.state.value for one in tried], False
+        return places, [one.state.value for one in tried]
     more = replace(few, most_steps=settings.most_steps, checkpoint=settings.checkpoint)
     found = [climb(rows, m_step, (one.mean, one.covariance), more, True) for one in places]
-    tops = _apart(found, rows.overview.shape[0])
     heights = [one.state.value for one in found]
-    return tops[0], heights, len(tops) > 1
+    return _apart(found, rows.overview.shape[0]), heights
 
 
 def _apart(climbs: list[Climb], rows: int) -> list[Climb]:
@@ -151,12 +150,12 @@ def _apart(climbs: list[Climb], rows: int) -> list[Climb]:
     return kept
 
 
-def first_place(
+def likely_tops(
     rows: Rows, m_step: MStep, start: tuple[Floats, Floats], settings: Settings
-) -> tuple[Climb | None, list[float], bool]:
-    """Choose among starts where the likelihood may have several tops; see ``best_start``.
+) -> tuple[list[Climb], list[float]]:
+    """Try several starts where the likelihood may have several tops; see ``tops_from``.
 
-    None where there is only one.
+    None where it has one.
     """
     about = rows.overview
     starts = [start]
@@ -168,8 +167,8 @@ def first_place(
         if m_step.structure.name == "free" and about.shape[0] <= TRIAL_ROWS:
             starts += turned_starts(*start, about.several, rows.seen_moments())
     if len(starts) == 1 or m_step.structure.regularised:
-        return None, [], False
-    return best_start(rows, m_step, starts, settings)
+        return [], []
+    return tops_from(rows, m_step, starts, settings)
 
 
 def learn(
@@ -188,13 +187,17 @@ def learn(
     history: dict[str, Any] = {}
     notes = list(notes)
     about, structure = rows.overview, m_step.structure
-    others, before = False, []
+    tops: list[Climb] = []
+    before: list[dict[str, Any]] = []
     if not follow_start:
-        first, heights, others = first_place(rows, m_step, start, settings)
-        if first is not None:
-            start, before = (first.mean, first.covariance), first.history
+        tops, heights = likely_tops(rows, m_step, start, settings)
+        if tops:
+            start, before = (tops[0].mean, tops[0].covariance), tops[0].history
             history["likelihoods_of_starts"] = heights
-    if others or (about.bound and structure.name != "known"):
+            history["other_tops"] = [
+                Gaussian(*about.to_units(one.mean, one.covariance)) for one in tops[1:]
+            ]
+    if len(tops) > 1 or (about.bound and structure.name != "known"):
         notes.append(Note(Status.NO_GLOBAL_GUARANTEE, ""))
     found = climb(rows, m_step, start, settings)
     found = replace(found, history=[*before, *found.history])

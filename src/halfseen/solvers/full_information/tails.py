@@ -20,7 +20,7 @@ from halfseen.errors import InputError, argument
 from halfseen.seeds import Purpose
 from halfseen.solvers.full_information.charts import packed_score
 from halfseen.solvers.full_information.expectation import Parameters, Sampling
-from halfseen.solvers.full_information.learn import Climb, Settings, climb, first_place, learn
+from halfseen.solvers.full_information.learn import Climb, Settings, climb, learn, likely_tops
 from halfseen.solvers.full_information.m_step import MStep
 from halfseen.solvers.full_information.rows import Rows
 from halfseen.solvers.inference.uncertainty import StandardErrors
@@ -82,9 +82,9 @@ def learn_tails(
         return replace(found, tails=Tails(degrees))
     if not follow_start:
         # Where the likelihood has several tops, that of a Gaussian says which one is gone on from.
-        first, _, others = first_place(rows, m_step, start, settings)
-        start = start if first is None else (first.mean, first.covariance)
-        notes = [*notes, Note(Status.NO_GLOBAL_GUARANTEE, "")] if others else notes
+        tops, _ = likely_tops(rows, m_step, start, settings)
+        start = (tops[0].mean, tops[0].covariance) if tops else start
+        notes = [*notes, Note(Status.NO_GLOBAL_GUARANTEE, "")] if len(tops) > 1 else notes
     common = settings, notes, source
     search = _Search(rows, m_step, settings)
     kappa, place, gain = search.run(start)

@@ -130,14 +130,41 @@ class Parameter:
         return bool((reached > (1.0 - AGREES) * np.array(self.distances(level))).all())
 
     def ends(self, surface: Surface, level: float, first: tuple[Place, Place]) -> list[float]:
-        """Return the ends of a profile's interval, in units of the target."""
-        return [
-            find_end(surface, self.target, side, cutoff, place)
-            for side, cutoff, place in zip((-1, 1), self.cutoffs(level), first, strict=True)
-        ]
+        """Return the ends of a profile's interval, in units of the target.
+
+        Where other tops are as likely as the interval allows, it goes as far as around those.
+        """
+        ends = []
+        for side, cutoff, place in zip((-1, 1), self.cutoffs(level), first, strict=True):
+            own = find_end(surface, self.target, side, cutoff, place)
+            others = [
+                self._end_around(other, side, cutoff - lower)
+                for other, lower in self._other_tops(surface)
+                if lower < cutoff
+            ]
+            ends.append(side * max(side * end for end in (own, *others)))
+        return ends
+
+    def _other_tops(self, surface: Surface) -> list[tuple[Surface, float]]:
+        """Return other tops, with twice how much lower they are."""
+        height = surface.top[1]
+        return [(other, max(2.0 * (height - other.top[1]), 0.0)) for other in surface.others]
+
+    def _end_around(self, other: Surface, side: int, cutoff: float) -> float:
+        """Return the end around another top; that top itself where its profile is lost."""
+        other.allow(MOST_QUESTIONS)
+        centre, normal = other.look(other.top[0], self.target)
+        far = float(np.sqrt(cutoff * (normal @ other.inverse @ normal)))
+        try:
+            first = other.moved(self.target, side * far)
+            return find_end(other, self.target, side, cutoff, first)
+        except NotFollowed:
+            return centre
 
     def agrees(self, surface: Surface, level: float, first: tuple[Place, Place]) -> bool:
         """Whether the profile falls as far as it should at the ends from standard errors."""
+        if any(lower < max(self.cutoffs(level)) for _, lower in self._other_tops(surface)):
+            return False
         falls = [surface.fall(place) for place in first]
         roots, wanted = np.sqrt(np.array(falls)), np.sqrt(np.array(self.cutoffs(level)))
         agreed = bool((np.abs(roots - wanted) <= AGREES * wanted).all())
@@ -524,6 +551,8 @@ def _followed(surface: Surface, one: Parameter, name: str, level: float) -> Prof
     centre = surface.centre(one.target)
     at, fall = [centre], [0.0]
     ends = one.ends(surface, level, one.first_places(surface, level))
+    for other in surface.others:
+        other.allow(SHOWN_QUESTIONS)
     for side, end, far in zip((-1, 1), ends, one.distances(level), strict=True):
         reach = SHOWN_BEYOND * (abs(end - centre) if np.isfinite(end) else far)
         last = centre
@@ -534,7 +563,7 @@ def _followed(surface: Surface, one: Parameter, name: str, level: float) -> Prof
                 break
             if side * (place.at - last) > 0.0:
                 at.append(place.at)
-                fall.append(surface.top[1] - place.value)
+                fall.append(surface.top[1] - surface.highest(one.target, place))
                 last = place.at
     order = np.argsort(at)
     places, error = np.array(at)[order], float(one.numbers.error[0]) / one.unit

@@ -10,6 +10,7 @@ covariance, and the likelihood of a variance is nearly a parabola in its logarit
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,16 +19,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.errors import InputError
+from halfseen.gaussian import Gaussian
 from halfseen.parallel import single_blas_thread
 from halfseen.seeds import Purpose
-from halfseen.solvers.full_information.charts import Curvature, score_of
+from halfseen.solvers.full_information.charts import Chart, Curvature, score_of
 from halfseen.solvers.full_information.expectation import Parameters, Sampling, at_random
 from halfseen.solvers.full_information.full import m_step_for
+from halfseen.solvers.full_information.information import can_inform, information
 from halfseen.solvers.full_information.m_step import (
     SMALLEST_EIGENVALUE,
     KnownCorrelation,
     MStep,
     correlation_of,
+    singular,
 )
 from halfseen.solvers.full_information.problem import Overview
 from halfseen.solvers.full_information.rows import HeldRows
@@ -225,6 +229,9 @@ class Surface:
     inverse : array of shape (q, q)
         The inverse of the information at the estimate.
     sampling : Sampling
+    m_step : MStep
+    lower_tops : sequence of Gaussians
+        At other tops of the likelihood that the fit came across.
     questions : int
         How often all rows were asked.
     """
@@ -233,6 +240,8 @@ class Surface:
     coordinates: Coordinates
     inverse: Floats
     sampling: Sampling
+    m_step: MStep
+    lower_tops: Sequence[Gaussian] = ()
     questions: int = 0
     _allowed: float = np.inf
 
@@ -253,12 +262,28 @@ class Surface:
             inverse = coordinates.inverse_information(
                 np.asarray(fit.uncertainty.parameters) / np.outer(units, units)
             )
-            sampled = problem.overview.sampled
-            points = int(np.clip(MOST_DRAWS // max(sampled, 1), *POINTS))
-            order = Parameters.of(*at) if sampled else None
-            sampling = Sampling(points, 0, 0, Purpose.LIKELIHOOD, order)
         rows = HeldRows(problem, fit.source.n_jobs).with_degrees(fit.degrees)
-        return cls(rows, coordinates, inverse, sampling)
+        tops = fit.history.get("other_tops", ())
+        return cls(rows, coordinates, inverse, _sampling(rows, at), m_step, tops)
+
+    @cached_property
+    def others(self) -> list[Surface]:
+        """The likelihood around the other tops, as far as it has a curvature there."""
+        found = []
+        n, d = self.overview.shape
+        for top in self.lower_tops if can_inform(self.m_step, d, self.rows.degrees) else ():
+            with single_blas_thread():
+                at = self.overview.from_units(top.mean, top.covariance)
+                if singular(at[1]):
+                    continue
+                known = information(self.rows, Chart(self.m_step, *at, n), 0)
+                coordinates = Coordinates.of(self.m_step, *at)
+                inverse = coordinates.inverse_information(known.covariance())
+                sampling = _sampling(self.rows, at)
+            other = Surface(self.rows, coordinates, inverse, sampling, self.m_step)
+            if other._summit is not None:
+                found.append(other)
+        return found
 
     @property
     def top(self) -> tuple[Floats, float]:
@@ -300,6 +325,16 @@ class Surface:
         if place.lost:
             raise NotFollowed
         return place
+
+    def highest(self, target: Target, place: Place) -> float:
+        """Return the profile at a place: around another top it may be higher."""
+        values = [place.value]
+        for other in self.others:
+            try:
+                values.append(other.moved(target, place.at - other.centre(target)).value)
+            except NotFollowed:
+                continue
+        return max(values)
 
     def along(self, normal: Floats) -> Floats:
         """Return the direction of a profile at the top, by one unit of a target with this slope."""
@@ -438,6 +473,14 @@ class Surface:
                 return there
             share *= 0.3
         return None
+
+
+def _sampling(rows: HeldRows, at: tuple[Floats, Floats]) -> Sampling:
+    """Return how rows are sampled around a place."""
+    sampled = rows.overview.sampled
+    points = int(np.clip(MOST_DRAWS // max(sampled, 1), *POINTS))
+    order = Parameters.of(*at) if sampled else None
+    return Sampling(points, 0, 0, Purpose.LIKELIHOOD, order)
 
 
 def _inside(covariance: Floats) -> bool:
