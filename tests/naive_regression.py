@@ -25,8 +25,8 @@ NODES, WEIGHTS = np.polynomial.legendre.leggauss(20)
 BENDS = (-8.0, -3.0, 0.0, 3.0, 8.0)
 # Halvings that find the top of an integrand, and where it has dropped.
 HALVINGS = 45
-# Width of differences in standard errors: their error is some W²/n of the curvature.
-WIDTH = 0.03
+# Width of differences of slopes, which are exact, in standard errors: they err by some W²/n.
+WIDTH = 1e-3
 # The top is found when the log-likelihood rises by less than this over a standard error.
 FLAT = 1e-6
 
