@@ -11,6 +11,7 @@ from halfseen.ledger import (  # noqa: F401  # isort: skip
     linear_thresholds,
     lemmas,
     beyond,
+    regression,
 )
 from halfseen.ledger.harness import CLAIMS, Claim, Curve, Entry, Kind, check_claim, choose
 

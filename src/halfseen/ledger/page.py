@@ -33,6 +33,7 @@ TITLES = {
     "lemmas": "The lemmas that proofs lean on",
     "open-problem": "What the paper leaves open: an unknown covariance under thresholds",
     "beyond": "Beyond the paper: what the holes themselves say",
+    "regression": "Regression: rows that are missing",
 }
 
 INTRODUCTION = """\
