@@ -17,7 +17,7 @@ from benchmarks.registry import Row, task
 from benchmarks.scale_rates import kept_piece
 from halfseen.data.row_blocks import cache_rows
 from halfseen.solvers.full_information.m_step import graphical_lasso
-from halfseen.solvers.full_information.shards import expect_piece
+from halfseen.solvers.full_information.shards import ask_piece
 from halfseen.solvers.full_information.sparse import select
 
 D, N = 10, 2000
@@ -332,7 +332,7 @@ def step_cost(quick: bool) -> Iterator[Row]:
         rng = np.random.default_rng(0)
         u, a = rng.random(draws), rng.normal(size=draws)
         with threadpool_limits(1):
-            step = best_time(lambda fixed=fixed, common=common: expect_piece(fixed, *common), 3)
+            step = best_time(lambda fixed=fixed, common=common: ask_piece(fixed, *common), 3)
             bare = best_time(lambda u=u, a=a: ndtri(u * ndtr(a)), 3)
         yield Row(
             f"one step with {common[1].points} points a row / ndtri(u·ndtr(a)) on as many numbers, one "

@@ -28,7 +28,7 @@ from halfseen.parallel import single_blas_thread
 from halfseen.scaling.cluster import ClusterEngine, Common, _look
 from halfseen.scaling.engine import Arrays, size_of
 from halfseen.solvers.full_information.ascent import MEMORY
-from halfseen.solvers.full_information.shards import expect_piece
+from halfseen.solvers.full_information.shards import ask_piece
 
 BILLION, D = 10**9, 100
 MILLION, WIDE = 10**6, 10_000
@@ -235,8 +235,8 @@ def _work_of_block(rows: int) -> Step:
     """Measure here what a worker does with a block."""
     fixed, common = kept_piece(rows, D)
     with single_blas_thread():
-        work = processor_seconds(lambda: _look(expect_piece, Common(common), fixed))
-        sums = expect_piece(fixed, *common)
+        work = processor_seconds(lambda: _look(ask_piece, Common(common), fixed))
+        sums = ask_piece(fixed, *common)
         adding = processor_seconds(lambda: sums + sums)
         before = rates.m_step_seconds(D)[0]
     return Step(1, work, adding, before, sums.first.nbytes + sums.second.nbytes)
@@ -289,7 +289,7 @@ def asking_steps(cluster: SmallCluster, blocks: int) -> Iterator[None]:
     with ClusterEngine(cluster.client) as engine:
         fixed = engine.make(make_piece, range(blocks), range(blocks))
         while True:
-            engine.total(expect_piece, fixed, common=common, combine=operator.add)
+            engine.total(ask_piece, fixed, common=common, combine=operator.add)
             yield
 
 

@@ -19,9 +19,9 @@ from halfseen.missingness.holes import SEEN
 from halfseen.parallel import single_blas_thread
 from halfseen.scaling.engine import Arrays
 from halfseen.solvers.correlations import PAIRS_PER_PIECE, _cells
-from halfseen.solvers.full_information.expectation import Parameters, Sampling
+from halfseen.solvers.full_information.expectation import Parameters, Sampling, sums_of_block
 from halfseen.solvers.full_information.problem import standardise
-from halfseen.solvers.full_information.shards import expect_piece, to_arrays
+from halfseen.solvers.full_information.shards import ask_piece, to_arrays
 from halfseen.solvers.prepare import prepare
 
 HIDDEN, CORRELATION = 0.3, 0.5
@@ -130,14 +130,14 @@ def counting_seconds(d: int) -> float:
     )
 
 
-def kept_piece(rows: int, d: int) -> tuple[Arrays, tuple[Parameters, Sampling]]:
+def kept_piece(rows: int, d: int) -> tuple[Arrays, tuple[Any, ...]]:
     """Return what an engine keeps of a piece, and the arguments of a step."""
     X, rule = table(rows, d), hs.DetectionLimits(lower=LIMIT)
     zero, one = np.zeros(d), np.ones(d)
     fixed = to_arrays(standardise(X, names(d), rule, None, zero, one), 0)
     r = CORRELATION
     at = Parameters.of(zero, (1 - r) * np.eye(d) + r)
-    return fixed, (at, Sampling(POINTS, 0))
+    return fixed, (sums_of_block, at, Sampling(POINTS, 0), ())
 
 
 def hidden_in(fixed: Arrays) -> int:
@@ -149,7 +149,7 @@ def step_rate(d: int, rows: int | None = None) -> float:
     """Processor seconds of a hidden cell in one step."""
     fixed, common = kept_piece(cache_rows(d) if rows is None else rows, d)
     with single_blas_thread():
-        seconds = processor_seconds(lambda: expect_piece(fixed, *common), most=8)
+        seconds = processor_seconds(lambda: ask_piece(fixed, *common), most=8)
     return seconds / hidden_in(fixed)
 
 

@@ -44,7 +44,7 @@ FIT_KILLS, QUICK_KILLS, EVERY = 20, 4, (0.0, 0.05)
 PARTS = {
     "reading": ("halfseen.solvers.in_pieces", "InPieces.rows"),
     "start": ("halfseen.solvers.full_information.full", "start_from"),
-    "questions": ("halfseen.solvers.full_information.rows", "KeptRows._expect"),
+    "questions": ("halfseen.solvers.full_information.rows", "KeptRows.total"),
     "information": ("halfseen.solvers.full_information.ascent", "information"),
     "steps": ("halfseen.solvers.full_information.ascent", "Ascent.step"),
     "standard errors": ("halfseen.solvers.full_information.learn", "_standard_errors"),

@@ -22,7 +22,7 @@ LEVELS = {
     "solvers": 3, "planning": 3,
     "diagnostics": 4,
     "report": 5,
-    "results": 6,
+    "results": 6, "regression": 6,
     "estimators": 7, "demo": 7, "ledger": 7,
     "cli": 8,
 }  # fmt: skip

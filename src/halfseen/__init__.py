@@ -38,6 +38,7 @@ from halfseen.missingness import (
     Probability,
     RowTruncation,
     RuleError,
+    Selection,
     SelfCensoring,
     SelfSelection,
     Union,
@@ -47,6 +48,7 @@ from halfseen.missingness import (
     everything,
     rules,
 )
+from halfseen.regression import Comparison, RegressionFit, compare, regress
 from halfseen.results import load
 from halfseen.simulate import simulate
 from halfseen.solvers import Fit, Status, fit, likelihood_ratio_test, pool
@@ -60,6 +62,7 @@ __all__ = [
     "AssumptionWarning",
     "CensoredGaussian",
     "Combined",
+    "Comparison",
     "ContradictionError",
     "ConvergenceWarning",
     "DetectionLimits",
@@ -77,9 +80,11 @@ __all__ = [
     "Predicate",
     "Probability",
     "RarelyHitError",
+    "RegressionFit",
     "RowBlocks",
     "RowTruncation",
     "RuleError",
+    "Selection",
     "SelfCensoring",
     "SelfSelection",
     "Status",
@@ -88,6 +93,7 @@ __all__ = [
     "at_least",
     "at_most",
     "between",
+    "compare",
     "diagnose",
     "everything",
     "fit",
@@ -100,6 +106,7 @@ __all__ = [
     "read_csv",
     "read_limits",
     "read_parquet",
+    "regress",
     "rules",
     "samplers",
     "scan_parquet",

@@ -237,6 +237,65 @@ def complete_rows(E, rows, Z, U, M, rest):
 
 
 @njit(**KERNEL)
+def rows_block(Y, mean, P, log_det, grouped, confines, points, shifts, law, E, V, out):
+    """Fill what is known of each row: expected values less ``mean``, covariances, log-likelihoods.
+
+    Of the first columns alone, as many as E has: E is (rows, q) and V is (rows, q, q).
+    """
+    q = E.shape[1]
+    for g in range(grouped.start.size - 1):
+        rows = grouped.rows[grouped.start[g] : grouped.start[g + 1]]
+        U, M, Q, B, spread, log_m = split(P, grouped.missing[g])
+        Z = centred_rows(Y, rows, mean, U, grouped.sets)
+        R = np.dot(Z, Q)
+        u, k = np.searchsorted(U, q), np.searchsorted(M, q)
+        for i in range(rows.size):
+            r = rows[i]
+            square = np.dot(Z[i], R[i])
+            C, m, L, log_k, sets, A, c = confined_law(r, Y[r], R[i], mean, U, Q, grouped, confines)
+            h, mass = C.size, 0.0
+            first, second = np.empty(h), np.empty((h, h))
+            if h > 0:
+                mass = law.expect(
+                    m, L, sets, A, c, confines, points, shifts[r], law.fill, first, second
+                )
+            for a in range(h):
+                offset = m[a] - mean[U[C[a]]]
+                square += offset * R[i, C[a]]
+                Z[i, C[a]] = offset + first[a]
+            out[r] = mass - 0.5 * (square + log_det + log_m + log_k)
+            out[r] -= (U.size - h) * HALF_LOG_TWO_PI
+            V[r] = 0.0
+            for a in range(h):
+                for b in range(h):
+                    if C[a] < u and C[b] < u:
+                        V[r, U[C[a]], U[C[b]]] = second[a, b]
+            _fill_missing(Z[i], C, second, U, M[:k], B, spread, V[r], E[r])
+            for a in range(u):
+                E[r, U[a]] = Z[i, a]
+
+
+@njit(**INNER)
+def _fill_missing(z, C, second, U, M, B, spread, V, e):
+    # Cells that are missing at random: B z, and P_MM⁻¹ + B V_CC Bᵀ.
+    h = C.size
+    for a in range(M.size):
+        e[M[a]] = 0.0
+        for b in range(U.size):
+            e[M[a]] += B[a, b] * z[b]
+        across = np.zeros(h)
+        for b in range(h):
+            for c in range(h):
+                across[b] += B[a, C[c]] * second[c, b]
+            if U[C[b]] < e.size:
+                V[M[a], U[C[b]]] = V[U[C[b]], M[a]] = across[b]
+        for b in range(M.size):
+            V[M[a], M[b]] = spread[a, b]
+            for c in range(h):
+                V[M[a], M[b]] += across[c] * B[b, C[c]]
+
+
+@njit(**KERNEL)
 def draw_block(Y, mean, P, grouped, confines, points, shifts, law, uniforms, normals, drawn):
     """Fill ``drawn`` with independent draws of complete rows, less their mean: (draws, rows, d).
 

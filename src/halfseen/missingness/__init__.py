@@ -9,6 +9,7 @@ from halfseen.missingness.named_rules import rules
 from halfseen.missingness.regions import Box, Parts, Polyhedra
 from halfseen.missingness.resolve import SetTable, one_interval_each
 from halfseen.missingness.rule_parts import RuleError
+from halfseen.missingness.selection import Selection
 from halfseen.missingness.self_censoring import SelfCensoring
 from halfseen.missingness.self_selection import SelfSelection
 from halfseen.missingness.sets import (
@@ -44,6 +45,7 @@ __all__ = [
     "RuleError",
     "Scan",
     "SeenSet",
+    "Selection",
     "SelfCensoring",
     "SelfSelection",
     "SetTable",

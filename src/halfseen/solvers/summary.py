@@ -59,7 +59,7 @@ def _head(fit: Fit) -> list[str]:
         law = f"t distribution ({degrees_in_words(fit.tails)})"
     text = (
         f"Multivariate {law} of {len(fit.names)} "
-        f"{'column' if len(fit.names) == 1 else 'columns'}, {fit.rows} rows, {_percent(hidden)} of the "
+        f"{'column' if len(fit.names) == 1 else 'columns'}, {fit.rows} rows, {percent(hidden)} of the "
         f"cells hidden. Method: {METHODS.get(fit.method, fit.method)}."
     )
     text += _structure(fit)
@@ -131,7 +131,7 @@ def _columns(fit: Fit, most: int) -> list[str]:
         RULE,
     ]
     for j, name in enumerate(fit.names[:most]):
-        line = f"{shorten(name, 25):<25} {_percent(1.0 - fit.seen_share[j]):>7}"
+        line = f"{shorten(name, 25):<25} {percent(1.0 - fit.seen_share[j]):>7}"
         for value, error in (
             (mean[j], None if errors is None else errors.mean[j]),
             (deviation[j], None if errors is None else errors.standard_deviation[j]),
@@ -156,8 +156,8 @@ def _original(fit: Fit, most: int) -> list[str]:
     for j, name in enumerate(fit.names[:most]):
         interval = _interval(found.median_lower[j], found.median_upper[j])
         lines.append(
-            f"{shorten(name, 24):<24} {_short(found.median[j]):>14}  {interval:<20} "
-            f"{_short(found.mean[j]):>8} {_short(found.quantiles[j, last]):>8}".rstrip()
+            f"{shorten(name, 24):<24} {short_number(found.median[j]):>14}  {interval:<20} "
+            f"{short_number(found.mean[j]):>8} {short_number(found.quantiles[j, last]):>8}".rstrip()
         )
     return lines
 
@@ -264,10 +264,10 @@ def monte_carlo_share(fit: Fit) -> float | None:
 
 def at_most(share: float) -> str:
     """Say that something is no more than a share."""
-    return "less than 0.1 %" if share < 0.001 else f"at most {_percent(share)}"
+    return "less than 0.1 %" if share < 0.001 else f"at most {percent(share)}"
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
     """Return a share as a percentage that looks like 0 or 100 only where it is exactly that."""
     percent = 100.0 * share
     if 0.0 < percent < 0.1:
@@ -288,7 +288,7 @@ def _with_error(value: float, error: float | None) -> tuple[str, str]:
     return f"{value:.{max(places, 0)}f}", f"({error:.{max(places, 0)}f})"
 
 
-def _short(value: float) -> str:
+def short_number(value: float) -> str:
     """Print three digits."""
     if not math.isfinite(value):
         return "–"
@@ -302,8 +302,12 @@ def _interval(low: float, high: float) -> str:
     if math.isnan(low) or math.isnan(high):
         return ""
     if math.isinf(high):
-        return "any" if math.isinf(low) else f"{_short(low)} or more"
-    return f"{_short(high)} or less" if math.isinf(low) else f"{_short(low)} to {_short(high)}"
+        return "any" if math.isinf(low) else f"{short_number(low)} or more"
+    return (
+        f"{short_number(high)} or less"
+        if math.isinf(low)
+        else f"{short_number(low)} to {short_number(high)}"
+    )
 
 
 def shorten(name: str, width: int) -> str:
@@ -350,7 +354,7 @@ def as_dict(fit: Fit, level: float = 0.95) -> dict[str, Any]:
         }
     if fit.tails is not None:
         out["tails"] = {
-            name: value if isinstance(value, bool) else _number(value)
+            name: value if isinstance(value, bool) else number_of(value)
             for name, value in asdict(fit.tails).items()
         }
     if fit.monte_carlo_errors is not None:
@@ -377,7 +381,7 @@ def _powers_record(fit: Fit, level: float) -> dict[str, Any] | None:
     for name, one in zip(fit.names, fit.powers, strict=True):
         if one is not None:
             low, high = one.interval(level)
-            error = _number(one.standard_error)
+            error = number_of(one.standard_error)
             out[name] = {"power": one.power, "standard_error": error, "lower": low, "upper": high}
     return out
 
@@ -389,7 +393,7 @@ def _loss_record(fit: Fit) -> dict[str, Any]:
     fields = ("share", "standard_error", "lower", "upper", "p_value")
     return {
         fit.names[j]: {"learned": bool(loss.learned[j])}
-        | {name: _number(getattr(loss, name)[j]) for name in fields}
+        | {name: number_of(getattr(loss, name)[j]) for name in fields}
         for j in np.flatnonzero(loss.group >= 0)
     }
 
@@ -398,12 +402,13 @@ def _transform_names(fit: Fit) -> list[str]:
     return [t.name for t in fit.transforms or (Identity(),) * len(fit.names)]
 
 
-def _number(value: Any) -> float | None:
+def number_of(value: Any) -> float | None:
+    """Return a number as machines read it; None where it is not finite."""
     return float(value) if math.isfinite(value) else None
 
 
 def _vector(fit: Fit, values: Floats) -> dict[str, float | None]:
-    return {name: _number(value) for name, value in zip(fit.names, values, strict=True)}
+    return {name: number_of(value) for name, value in zip(fit.names, values, strict=True)}
 
 
 def _matrix(fit: Fit, values: Floats) -> dict[str, dict[str, float | None]]:
@@ -419,7 +424,7 @@ def _original_record(fit: Fit, found: OriginalScale) -> dict[str, Any]:
     out |= {name: _vector(fit, getattr(found, name)) for name in vectors}
     for name in ("quantiles", "quantiles_lower", "quantiles_upper"):
         out[name] = {
-            column: {str(p): _number(v) for p, v in zip(found.probabilities, row, strict=True)}
+            column: {str(p): number_of(v) for p, v in zip(found.probabilities, row, strict=True)}
             for column, row in zip(fit.names, getattr(found, name), strict=True)
         }
     return out

@@ -27,7 +27,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.seeds import Purpose
-from halfseen.solvers.full_information.charts import Chart, Curvature, conjugate_pairs
+from halfseen.solvers.full_information.charts import (
+    Chart,
+    Curvature,
+    chart_at,
+    conjugate_pairs,
+)
 from halfseen.solvers.full_information.expectation import Moments, Parameters, Sampling
 from halfseen.solvers.full_information.information import (
     LARGEST_STEP_SHARE,
@@ -84,10 +89,8 @@ PROBE, EXPLORED = 0.1, 0.01
 PROMISED, ROUNDING, TINY = 1e-4, 1e-13, 1e-5
 # Shorter steps that are tried before one of expectation maximisation.
 MOST_SHORTER = 5
-# One step changes no variance, in any direction, by more than this factor. Where all steps since the
-# origin of the coordinates have changed one by so much, complete rows say quite other things about it
-# than there, and the place becomes the origin of new ones (on the edge of the domain after every step).
-LARGEST_CHANGE, MOST_HALVINGS, MOST_STRETCHED = 4.0, 40, 16.0
+# One step changes no variance, in any direction, by more than this factor.
+LARGEST_CHANGE, MOST_HALVINGS = 4.0, 40
 # A climb that gained less than this in so many steps, whatever they promised, is at an end: there is no
 # top where the likelihood grows to a singular covariance, only an edge.
 STALLED, STALLED_STEPS = 0.01, 8
@@ -212,6 +215,8 @@ class Ascent:
         whole = np.flatnonzero(rows.overview.hidden == 0)
         closed = gaussian and isinstance(m_step.structure, Free) and m_step.mean is None
         self.closed = whole if closed and whole.size < d else whole[:0]
+        # The last chart that was made, and its origin.
+        self._chart: tuple[tuple[Floats, Floats], Chart] | None = None
 
     def init(self) -> State:
         """Start where told."""
@@ -256,15 +261,15 @@ class Ascent:
     def chart(self, state: State) -> Chart:
         """Return the coordinates of the state."""
         assert state.origin is not None
-        return Chart(self.m_step, *state.origin, self.n)
+        if self._chart is None or self._chart[0] is not state.origin:
+            self._chart = state.origin, chart_at(self.m_step, *state.origin, self.n)
+        return self._chart[1]
 
     def curvature(self, state: State) -> Curvature:
         """Return what is known of the inverse of the information, in coordinates of the state."""
         if state.information is not None:
             return Curvature(state.information.inverse(LARGEST_STEP_SHARE), state.pairs)
-        complete = self.chart(state).complete
-        first = 1.0 / complete if complete.ndim == 1 else np.linalg.inv(complete)
-        return Curvature(np.asarray(first, dtype=np.float64), state.pairs)
+        return Curvature(self.chart(state).complete_inverse, state.pairs)
 
     def _ask(
         self,
@@ -292,7 +297,7 @@ class Ascent:
         state.moments, state.value = moments, value
         if state.origin is None:
             state.origin = state.mean, state.covariance
-        elif self._is_far(state):
+        elif self.chart(state).is_far(state.covariance):
             if state.information is not None:
                 self._climb_again(state)
             before, state.origin = self.chart(state), (state.mean, state.covariance)
@@ -310,14 +315,6 @@ class Ascent:
         chart = self.chart(state)
         score = chart.score(moments, mean, covariance)
         return chart.along_edge(score, chart.beyond_edge(score, covariance))
-
-    def _is_far(self, state: State) -> bool:
-        """Whether coordinates are of another place: variances are quite others, or all but vanish."""
-        chart = self.chart(state)
-        if not chart.whitened or singular(state.covariance):
-            return chart.whitened
-        ratio = np.linalg.eigvalsh(chart.whiten(state.covariance))
-        return bool(ratio[0] * MOST_STRETCHED < 1.0 or ratio[-1] > MOST_STRETCHED)
 
     def _aim(self, state: State) -> None:
         """Choose the next step; end the phase if it promises little."""

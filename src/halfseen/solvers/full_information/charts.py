@@ -16,10 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.solvers.full_information.expectation import Moments
-from halfseen.solvers.full_information.m_step import HELD, Free, MStep
+from halfseen.solvers.full_information.m_step import HELD, Free, MStep, singular
 from halfseen.theta import entries, pack, pack_slopes, stands_for, symmetric, triangle, unpack
 
 Floats = NDArray[np.float64]
+
+# Where all steps since the origin of the coordinates have changed a variance, in any direction, by this
+# factor, complete rows say quite other things about it than there, and the place becomes the origin of
+# new ones (on the edge of the domain after every step).
+MOST_STRETCHED = 16.0
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,13 @@ class Chart:
         P = np.linalg.inv(self.covariance)
         return self.rows * information_along(0.5 * (P + P.T), self.basis)
 
+    @cached_property
+    def complete_inverse(self) -> Floats:
+        """The inverse of ``complete``, of the same shape."""
+        whole = self.complete
+        first = 1.0 / whole if whole.ndim == 1 else np.linalg.inv(whole)
+        return np.asarray(first, dtype=np.float64)
+
     @property
     def complete_matrix(self) -> Floats:
         """The same as a matrix."""
@@ -107,6 +119,17 @@ class Chart:
             of_mean, of_covariance = L.T @ of_mean, L.T @ of_covariance @ L
         full = pack_slopes(of_mean, of_covariance)
         return full[self.fixed :] if self.whitened else np.asarray(self.basis.T @ full)
+
+    def own_information(self, rows: Any, seed: int) -> Any:
+        """Return the information, where these coordinates have a way of their own to find it."""
+        return None
+
+    def is_far(self, covariance: Floats) -> bool:
+        """Whether complete rows say quite other things at a covariance than at the origin."""
+        if not self.whitened or singular(covariance):
+            return self.whitened
+        ratio = np.linalg.eigvalsh(self.whiten(covariance))
+        return bool(ratio[0] * MOST_STRETCHED < 1.0 or ratio[-1] > MOST_STRETCHED)
 
     def carried(self, pair: tuple[Floats, Floats], into: Chart) -> tuple[Floats, Floats]:
         """Return a step, and the fall of the score along it, in the coordinates of another chart.
@@ -183,6 +206,11 @@ class Chart:
         """Return L⁻¹ · L⁻ᵀ of a symmetric matrix, with L of the origin."""
         inner = np.linalg.solve(self.factor, np.linalg.solve(self.factor, change).T)
         return np.asarray(0.5 * (inner + inner.T))
+
+
+def chart_at(m_step: MStep, mean: Floats, covariance: Floats, rows: int) -> Chart:
+    """Return the coordinates around a place: those that the step has of its own, or a ``Chart``."""
+    return (m_step.chart_type or Chart)(m_step, mean, covariance, rows)
 
 
 @dataclass(frozen=True)

@@ -111,8 +111,8 @@ class Sums(NamedTuple):
         return Moments(about + first, 0.5 * (second + second.T))
 
 
-def add_in_order(parts: Iterable[Sums]) -> Sums:
-    """Add sums from the first to the last."""
+def add_in_order(parts: Iterable[Any]) -> Any:
+    """Add up from the first to the last."""
     parts = iter(parts)
     total = next(parts)
     for part in parts:
@@ -296,6 +296,13 @@ def expect(
     else:
         expect_scaled_block(part, *at, *rest)
     return Sums(first, second, float(values.sum())), values
+
+
+def sums_of_block(
+    Y: Floats, block: Block, confines: Confines, at: Parameters, sampling: Sampling
+) -> Sums:
+    """Return sums over a block of the rows ``Y``."""
+    return expect(Y, block, confines, at, sampling)[0]
 
 
 def expected_rows(

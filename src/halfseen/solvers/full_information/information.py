@@ -161,6 +161,8 @@ def can_inform(m_step: MStep, d: int, degrees: float = math.inf) -> bool:
     """Whether the whole information is looked at: that of all entries, or of a mean alone."""
     if m_step.structure.regularised or m_step.count(d) == 0:
         return False
+    if m_step.chart_type is not None:
+        return m_step.count(d) <= MOST_PARAMETERS
     if not math.isinf(degrees):
         return m_step.count(d) <= MOST_DIFFERENCES
     if m_step.structure.count(d) == 0:
@@ -189,6 +191,9 @@ def information(rows: Rows, chart: Chart, seed: int) -> Information:
     chart : Chart
     seed : int
     """
+    own = chart.own_information(rows, seed)
+    if own is not None:
+        return own
     if not math.isinf(rows.degrees):
         return _by_differences(rows, chart)
     n, d = rows.overview.shape
@@ -228,8 +233,7 @@ def information(rows: Rows, chart: Chart, seed: int) -> Information:
 def _by_differences(rows: Rows, chart: Chart) -> Information:
     """Find the information from how scores fall, where rows are of a t distribution.
 
-    Points of sampled rows stay the same, so that scores are smooth. What is lost because cells are
-    confined is not told from what is missing.
+    Points of sampled rows stay the same, so that scores are smooth.
     """
     place = chart.mean, chart.covariance
     order = Parameters.of(*place) if rows.overview.sampled else None
@@ -245,8 +249,17 @@ def _by_differences(rows: Rows, chart: Chart) -> Information:
             for there in (chart.moved(-step), chart.moved(step))
         ]
         fall[k] = (ends[0] - ends[1]) / (2.0 * step[k])
+    return whole_information(chart, 0.5 * (fall + fall.T))
+
+
+def whole_information(chart: Chart, seen: Floats) -> Information:
+    """Describe an information about the coordinates of a chart, of which all is known at once.
+
+    What is lost because cells are confined is not told from what is missing.
+    """
+    complete = chart.complete_matrix
     root = np.asarray(np.linalg.cholesky(complete))
-    missing, vectors = np.linalg.eigh(_between(root, complete - 0.5 * (fall + fall.T)))
+    missing, vectors = np.linalg.eigh(_between(root, complete - seen))
     directions = np.linalg.solve(root.T, vectors)
     return Information(chart, directions, missing, np.zeros(missing.size), missing)
 

@@ -332,7 +332,7 @@ def _notes(
     if singular(found.covariance):
         notes.append(_singular_note(about, found.covariance))
     if not found.reached:
-        notes.append(_short_note(found, settings))
+        notes.append(short_note(found, settings))
     return notes
 
 
@@ -346,7 +346,7 @@ def _few_rows_note(rows: int) -> Note:
     return Note(Status.WEAKLY_IDENTIFIED, text)
 
 
-def _short_note(found: Climb, settings: Settings) -> Note:
+def short_note(found: Climb, settings: Settings) -> Note:
     """Say how far from the top a climb was stopped."""
     state = found.state
     left = f"{state.gain:.2g}" if np.isfinite(state.gain) else "an unknown amount"

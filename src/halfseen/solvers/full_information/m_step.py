@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -302,6 +302,9 @@ class MStep:
         Means and variances of the columns by themselves, where these are kept and correlations alone
         are learned.
     """
+
+    # The class of coordinates that this step is climbed in; None for ``charts.Chart``.
+    chart_type: ClassVar[Any] = None
 
     structure: CovarianceStructure
     mean: Floats | None = None

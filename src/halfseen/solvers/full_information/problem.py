@@ -298,7 +298,7 @@ def _read_intervals(
     if units is None:
         if len(data) < 2:
             raise InputError(f"at least 2 rows are needed; got {len(data)}.")
-        centre, scale = _units_of_intervals(data)
+        centre, scale = units_of_intervals(data)
     else:
         centre, scale = units
     data = sharpened(data, scale)
@@ -395,7 +395,7 @@ def _need_a_rule(data: IntervalData, unexplained: Mask) -> None:
         )
 
 
-def _units_of_intervals(data: IntervalData) -> tuple[Floats, Floats]:
+def units_of_intervals(data: IntervalData) -> tuple[Floats, Floats]:
     """Location and spread of what is known of each column: values, and ends of intervals."""
     ends = np.concatenate([data.lower, data.upper])
     ends = np.where(np.isfinite(ends), ends, np.nan)

@@ -32,15 +32,15 @@ from halfseen.solvers.full_information.expectation import (
     Sampling,
     Sums,
     add_in_order,
-    expect,
     lay_out,
+    sums_of_block,
 )
 from halfseen.solvers.full_information.feasible import check_feasible
 from halfseen.solvers.full_information.problem import Overview, Problem
 from halfseen.solvers.full_information.shards import (
+    ask_piece,
     check_piece,
     checksums,
-    expect_piece,
     join_rows,
     seen_moments,
     take_rows,
@@ -50,6 +50,7 @@ from halfseen.solvers.full_information.shards import (
 Floats = NDArray[np.float64]
 # The piece of the table that a block is of, what confines its cells, and the block.
 Place = tuple[Floats, Confines, Block]
+BlockWork = Callable[..., Any]
 
 
 class Rows(ABC):
@@ -76,7 +77,7 @@ class Rows(ABC):
     def expect(self, mean: Floats, covariance: Floats, sampling: Sampling) -> tuple[Moments, float]:
         """Return expected moments of complete rows, and the log-likelihood of what is seen."""
         at = Parameters.of(mean, covariance, self.degrees)
-        sums = self._expect(at, sampling)
+        sums: Sums = self.total(sums_of_block, at, sampling)
         return sums.moments(mean, self.overview.shape[0]), sums.value
 
     def sample(self, count: int, seed: int) -> Rows:
@@ -91,7 +92,11 @@ class Rows(ABC):
         return HeldRows(problem).with_degrees(self.degrees)
 
     @abstractmethod
-    def _expect(self, at: Parameters, sampling: Sampling) -> Sums: ...
+    def total(self, work: BlockWork, at: Parameters, sampling: Sampling, *common: Any) -> Any:
+        """Add up what some work says of each block: ``work(Y, block, confines, at, sampling, *common)``.
+
+        It is a function of a module, as other processes may do it.
+        """
 
     @abstractmethod
     def check(self) -> None:
@@ -122,18 +127,25 @@ class HeldRows(Rows):
         self.problem, self.n_jobs = problem, n_jobs
         self._ordered: tuple[Parameters, list[list[Place]]] | None = None
 
-    def _expect(self, at: Parameters, sampling: Sampling) -> Sums:
+    def total(self, work: BlockWork, at: Parameters, sampling: Sampling, *common: Any) -> Any:
+        """Add up what some work says of each block, computed by threads."""
+        answers = self.each(work, at, sampling, *common)
+        tree = Tree(operator.add)
+        for piece in self._pieces:
+            tree.add(add_in_order(next(answers) for _ in piece))
+        return tree.root()
+
+    def each(
+        self, work: BlockWork, at: Parameters, sampling: Sampling, *common: Any
+    ) -> Iterator[Any]:
+        """Yield what some work says of each block, in the order of the rows."""
         pieces, as_they_are = self._in_order(sampling.order), sampling._replace(order=None)
 
-        def work(place: Place) -> Sums:
+        def ask(place: Place) -> Any:
             Y, confines, block = place
-            return expect(Y, block, confines, at, as_they_are)[0]
+            return work(Y, block, confines, at, as_they_are, *common)
 
-        found = map_in_order(work, [place for piece in pieces for place in piece], self.n_jobs)
-        tree = Tree(operator.add)
-        for piece in pieces:
-            tree.add(add_in_order(next(found) for _ in piece))
-        return tree.root()
+        return map_in_order(ask, [place for piece in pieces for place in piece], self.n_jobs)
 
     def _in_order(self, at: Parameters | None) -> list[list[Place]]:
         """Return the blocks of each piece, with cells in the order of some parameters.
@@ -209,12 +221,11 @@ class KeptRows(Rows):
         super().__init__(overview)
         self.engine, self.fixed, self.moments = engine, fixed, moments
 
-    def _expect(self, at: Parameters, sampling: Sampling) -> Sums:
-        found = self.engine.total(
-            expect_piece, self.fixed, common=(at, sampling), combine=operator.add
+    def total(self, work: BlockWork, at: Parameters, sampling: Sampling, *common: Any) -> Any:
+        """Add up what some work says of each block, computed by the engine."""
+        return self.engine.total(
+            ask_piece, self.fixed, common=(work, at, sampling, common), combine=operator.add
         )
-        assert isinstance(found, Sums)
-        return found
 
     def check(self) -> None:
         """Raise where a row contradicts its inequalities."""

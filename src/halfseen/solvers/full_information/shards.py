@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +16,8 @@ from halfseen.scaling.engine import Arrays
 from halfseen.solvers.full_information.expectation import (
     Parameters,
     Sampling,
-    Sums,
     add_in_order,
     count_sampled,
-    expect,
     lay_out,
     several_pieces,
 )
@@ -108,12 +107,17 @@ def checksums(fixed: Arrays) -> list[int]:
     return [total]
 
 
-def expect_piece(fixed: Arrays, at: Parameters, sampling: Sampling) -> Sums:
-    """Return sums of expected moments and log-likelihoods of a piece."""
+def ask_piece(
+    fixed: Arrays,
+    work: Callable[..., Any],
+    at: Parameters,
+    sampling: Sampling,
+    common: tuple[Any, ...],
+) -> Any:
+    """Add up what some work says of each block of a piece."""
     layout = lay_out(holes_of(fixed), int(fixed["first_row"]))
-    return add_in_order(
-        expect(fixed["Y"], block, layout.confines, at, sampling)[0] for block in layout.blocks
-    )
+    Y, confines = fixed["Y"], layout.confines
+    return add_in_order(work(Y, block, confines, at, sampling, *common) for block in layout.blocks)
 
 
 def check_piece(fixed: Arrays, names: tuple[str, ...]) -> int:

@@ -65,7 +65,7 @@ def robust_errors(fit: Fit, clusters: Any = None) -> StandardErrors:
             "not believe the model, use fit.bootstrap()."
         )
     problem = read_source(fit, None)
-    groups = _read_clusters(clusters, fit.rows)
+    groups = read_clusters(clusters, fit.rows)
     g = fit.gaussian
     scores = row_scores(problem, *problem.from_units(g.mean, g.covariance), fit.source.n_jobs)
     scores = scores / problem.overview.units
@@ -101,7 +101,7 @@ def row_scores(
         return np.array(list(map_in_order(score, range(problem.shape[0]), n_jobs)))
 
 
-def _read_clusters(given: Any, rows: int) -> NDArray[np.intp] | None:
+def read_clusters(given: Any, rows: int) -> NDArray[np.intp] | None:
     """Return the number of the cluster of each row."""
     if given is None:
         return None

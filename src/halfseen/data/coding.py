@@ -1,0 +1,268 @@
+"""From the terms of a formula to the columns of a matrix, through formulaic, and the same for new rows.
+
+formulaic gets the values of factors under their names, and no text that it could run. It decides which
+categories of a factor need a column beside those of other terms, multiplies, and names the columns.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from halfseen.data.factor_values import Categories, Evaluator, Learned
+from halfseen.data.factors import Factor, column_factor, expression, shown
+from halfseen.data.formulas import Formula, Term
+from halfseen.data.plain_columns import Level, PlainColumns
+from halfseen.errors import InputError
+from halfseen.parallel import single_blas_thread
+
+Floats = NDArray[np.float64]
+
+INTERCEPT = "Intercept"
+# Cells of a matrix: 16 GB.
+MOST_CELLS = 2_000_000_000
+
+
+class Regressors(NamedTuple):
+    """The columns of all equations, and the names of those of each."""
+
+    names: tuple[str, ...]
+    matrix: Floats
+    equations: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class FormulaCoding:
+    """How the regressors of a formula are made of the columns of a table."""
+
+    equations: tuple[tuple[Term, ...], ...]
+    learned: Learned
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Names of the columns that the regressors are made of."""
+        return Formula((), self.equations).variables
+
+    def matrix_for(self, new: PlainColumns, names: Sequence[str]) -> Floats:
+        """Return the regressors of new rows, in the order of their names."""
+        for name in self.variables:
+            new.check(name, "the regressor")
+        if new.rows == 0:
+            return np.empty((0, len(names)))
+        made = _regressors(self.equations, Evaluator(new, self.learned))
+        if made.names != tuple(names):
+            raise InputError(
+                "the saved design is damaged: its terms are not those of its formula. "
+                "Fit the model again."
+            )
+        return made.matrix
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is needed to make the regressors of new rows, as plain lists and numbers."""
+        return {
+            "kind": "formula",
+            "equations": [[list(map(_plain_factor, t)) for t in terms] for terms in self.equations],
+            "levels": {
+                name: None if levels is None else list(levels)
+                for name, levels in self.learned.levels.items()
+            },
+            "states": {
+                source: [_plain(state) for state in states]
+                for source, states in self.learned.states.items()
+            },
+        }
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> FormulaCoding:
+        """Read what ``to_dict`` returned."""
+        equations = tuple(
+            tuple(tuple(map(_read_factor, term)) for term in terms) for terms in saved["equations"]
+        )
+        levels = {
+            str(name): None if one is None else tuple(map(_read_level, one))
+            for name, one in saved["levels"].items()
+        }
+        states = {
+            str(source): [_read_state(state) for state in states]
+            for source, states in saved["states"].items()
+        }
+        coding = cls(equations, Learned(levels, states))
+        if set(levels) != set(coding.variables):
+            raise ValueError("levels")
+        return coding
+
+
+def learn_coding(
+    formula: Formula, columns: PlainColumns
+) -> tuple[FormulaCoding, Regressors, dict[str, Categories]]:
+    """Learn how to code a formula from the rows of a table.
+
+    Returns
+    -------
+    coding : FormulaCoding
+    regressors : Regressors
+    categories : dict of str to Categories
+        Those of each categorical variable.
+    """
+    for name in formula.variables:
+        columns.check(name, "the regressor")
+    evaluator = Evaluator(columns)
+    made = _regressors(formula.equations, evaluator)
+    return FormulaCoding(formula.equations, evaluator.learned), made, evaluator.categories
+
+
+def _regressors(equations: Sequence[tuple[Term, ...]], evaluator: Evaluator) -> Regressors:
+    """Make the regressors of all equations, those that several have once."""
+    _require_formulaic()
+    factors = _factors_by_label(equations)
+    values = {label: evaluator.of(factor) for label, factor in factors.items()}
+    made: dict[tuple[Term, ...], tuple[tuple[str, ...], Floats]] = {}
+    for terms in dict.fromkeys(equations):
+        _check_size(terms, values, evaluator.columns.rows)
+        with single_blas_thread():
+            made[terms] = _materialised(terms, values, evaluator.columns.rows)
+    by_equation = tuple(made[terms][0] for terms in equations)
+    if len(made) == 1:
+        return Regressors(*made[equations[0]], by_equation)
+    columns: dict[str, Floats] = {}
+    for names, matrix in made.values():
+        for place, name in enumerate(names):
+            # Equal names have equal columns.
+            if not np.array_equal(columns.setdefault(name, matrix[:, place]), matrix[:, place]):
+                _refuse_name(name)
+    names = tuple(sorted(columns, key=lambda name: name != INTERCEPT))
+    return Regressors(names, np.stack([columns[name] for name in names], axis=1), by_equation)
+
+
+def _require_formulaic() -> None:
+    try:
+        import formulaic  # noqa: F401
+    except ImportError:
+        raise InputError('Formulas need formulaic: pip install "halfseen[formulas]".') from None
+
+
+def _factors_by_label(equations: Sequence[tuple[Term, ...]]) -> dict[str, Factor]:
+    out: dict[str, Factor] = {}
+    for factor in (factor for terms in equations for term in terms for factor in term):
+        # formulaic takes a column that is called 1 for the intercept.
+        if factor.label == "1" or out.setdefault(factor.label, factor).source != factor.source:
+            _refuse_name(factor.label)
+    return out
+
+
+def _refuse_name(name: str) -> None:
+    raise InputError(
+        f"two different terms of the formula have the name {shown(name)}. Rename the column."
+    )
+
+
+def _check_size(terms: Sequence[Term], values: Mapping[str, Any], rows: int) -> None:
+    """Raise an ``InputError`` where the matrix would not fit into memory, before it is made."""
+    widths = {label: _width(value) for label, value in values.items()}
+    for term in terms:
+        # Python's whole numbers, which cannot overflow.
+        wide = 1
+        for factor in term:
+            wide *= widths[factor.label]
+        if wide * rows > MOST_CELLS:
+            widest = max(term, key=lambda factor: widths[factor.label])
+            raise InputError(
+                f"{shown(':'.join(factor.label for factor in term))} would have {wide} columns of "
+                f"{rows} rows; {shown(widest.label)} alone has {widths[widest.label]}. Group its "
+                "categories, or leave it out."
+            )
+
+
+def _width(value: Any) -> int:
+    categories = getattr(getattr(value, "cat", None), "categories", None)
+    if categories is not None:
+        return len(categories)
+    return len(value) if isinstance(value, dict) else 1 if value.ndim == 1 else int(value.shape[1])
+
+
+def _materialised(
+    terms: Sequence[Term], values: Mapping[str, Any], rows: int
+) -> tuple[tuple[str, ...], Floats]:
+    """Let formulaic make the columns of some terms."""
+    import pandas as pd
+    from formulaic import Formula as FormulaicFormula
+    from formulaic import ModelSpec
+    from formulaic.parser.types import Factor as FormulaicFactor
+    from formulaic.parser.types import Term as FormulaicTerm
+
+    one = FormulaicFactor("1", eval_method="literal")
+    given = [
+        FormulaicTerm([FormulaicFactor(f.label, eval_method="lookup") for f in term] or [one])
+        for term in terms
+    ]
+    spec = ModelSpec(
+        formula=FormulaicFormula(given),
+        output="numpy",
+        na_action="ignore",
+        materializer="pandas",
+    )
+    # Values are looked up by the names of factors, in a table that has rows and nothing else.
+    made = spec.get_model_matrix(pd.DataFrame(index=pd.RangeIndex(rows)), context=dict(values))
+    names = tuple(str(name) for name in made.model_spec.column_names)
+    for name, count in Counter(names).items():
+        if count > 1:
+            _refuse_name(name)
+    return names, np.asarray(made, dtype=float)
+
+
+# Plain lists and numbers
+
+
+def _plain_factor(factor: Factor) -> dict[str, str]:
+    kind = "column" if factor.is_column else "expression"
+    return {kind: factor.label if factor.is_column else factor.source}
+
+
+def _read_factor(saved: Mapping[str, str]) -> Factor:
+    if "column" in saved:
+        if not isinstance(saved["column"], str):
+            raise TypeError("column")
+        return column_factor(saved["column"])
+    source = saved["expression"]
+    if source.startswith("{"):
+        return expression(source[1:-1], braces=True)
+    return expression(source)
+
+
+def _read_level(value: Any) -> Level:
+    if not isinstance(value, str | bool | int | float):
+        raise TypeError("level")
+    return value
+
+
+def _plain(value: Any) -> Any:
+    """Return what a function learned as JSON can have it."""
+    if isinstance(value, dict):
+        return {"pairs": [[_plain(key), _plain(one)] for key, one in value.items()]}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, np.ndarray):
+        return _plain(value.item()) if value.ndim == 0 else {"array": value.tolist()}
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _read_plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        if "array" in value:
+            return np.array(value["array"], dtype=float)
+        return {_read_plain(key): _read_plain(one) for key, one in value["pairs"]}
+    return [_read_plain(one) for one in value] if isinstance(value, list) else value
+
+
+def _read_state(saved: Any) -> dict[Any, Any]:
+    state = _read_plain(saved)
+    if not isinstance(state, dict):
+        raise TypeError("state")
+    if "levels" in state:
+        state["levels"] = list(map(_read_level, state["levels"]))
+    return state

@@ -1,0 +1,7 @@
+"""Regression under any rule: ``regress``, what it returns, and how nested fits are compared."""
+
+from halfseen.regression.comparison import Comparison, compare
+from halfseen.regression.door import regress
+from halfseen.regression.fit import RegressionFit
+
+__all__ = ["Comparison", "RegressionFit", "compare", "regress"]

@@ -1,0 +1,300 @@
+"""``regress``: the door of regression under any rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from halfseen.checks import positive_number, real_array, whole_number
+from halfseen.data.design import (
+    Design,
+    check_design,
+    columns_of,
+    design_of_arrays,
+    outcome_names,
+    read_design,
+)
+from halfseen.data.interval_data import IntervalData
+from halfseen.data.table import frame_kind, read_table
+from halfseen.errors import ConvergenceWarning, InputError
+from halfseen.parallel import resolve_jobs
+from halfseen.regression.fit import RegressionFit
+from halfseen.regression.outcome_cells import Cells, column_of, outcome_cells
+from halfseen.seeds import RandomState, seed_of
+from halfseen.solvers.full_information.full import ACCURACY, MOST_STEPS
+from halfseen.solvers.full_information.learn import Settings
+from halfseen.solvers.prepare import warn
+from halfseen.solvers.regression.learn_regression import learn_regression
+from halfseen.solvers.regression.model import Model
+from halfseen.solvers.regression.outcomes import Outcomes, read_outcomes, split_rules
+from halfseen.solvers.result import Status, name_some
+
+Floats = NDArray[np.float64]
+
+
+def regress(
+    model: Any,
+    data: Any = None,
+    rules: Any = None,
+    *,
+    kinds: Mapping[str, Any] | None = None,
+    covariance: ArrayLike | str = "free",
+    fixed: Mapping[str, Mapping[str, float]] | None = None,
+    equal: Sequence[Sequence[tuple[str, str]]] | None = None,
+    missing_at_random: ArrayLike | None = None,
+    robust: bool = False,
+    cluster: Any = None,
+    names: Sequence[str] | None = None,
+    intercept: bool = True,
+    standard_errors: bool = True,
+    accuracy: float = ACCURACY,
+    most_steps: int = MOST_STEPS,
+    random_state: RandomState = None,
+    progress: bool = False,
+    n_jobs: int | None = None,
+) -> RegressionFit:
+    """Learn what outcomes depend on, when some of their values are hidden because of what they are.
+
+    Outcomes are y = Γ w + e with regressors w and residuals e ~ N(0, Σ_e), which may go together. Their
+    likelihood given the regressors is climbed to its top, whatever the law of the regressors. So
+    one verb is Tobit regression of one or many outcomes, interval regression, sample selection
+    (Heckman), switching regression (Roy), probit and ordered probit, and any mixture of them.
+
+    Parameters
+    ----------
+    model : str, mapping or array-like
+        A formula, ``"lead + zinc ~ age + C(site)"``; a formula for each outcome,
+        ``{"wage": "exper + educ", "works": "age + kids"}``; or the outcomes themselves, an array, a data
+        frame or ``IntervalData``, of which the regressors are then ``data``.
+    data : data frame, mapping of columns, IntervalData, or array of regressors
+        NaN where the value of an outcome is hidden. Cells of a data frame may be texts such as ``<0.5``.
+    rules : rule, or list of rules, optional
+        What hides the values of outcomes: ``{"lead": ">=0.5"}`` and whatever else ``halfseen.rules``
+        reads, ``DetectionLimits``, ``SelfSelection``, ``Selection("wage", by="works")``; a list of
+        selections and one other rule.
+    kinds : mapping, optional
+        "binary" (a latent number whose sign is seen), "ordered" (with cut points, which are learned) or
+        "continuous", by name of outcome; or the list of its categories from the lowest to the highest.
+        Columns of true and false are binary, and ordered categories of a data frame ordered.
+    covariance : {"free", "diagonal"} or array-like of shape (outcomes, outcomes)
+        What the covariance of residuals may be. Latent outcomes have residuals of variance 1.
+    fixed : mapping of mappings, optional
+        Coefficients that are known: ``{"wage": {"exper": 0.02}}``.
+    equal : list of lists of (outcome, term), optional
+        Coefficients that are the same: ``[[("lead", "age"), ("zinc", "age")]]``.
+    missing_at_random : boolean array of shape (n, outcomes), optional
+        Hidden cells that are simply missing: the rule says nothing about them.
+    robust : bool
+        Whether standard errors are those of the sandwich, which do not believe the model.
+    cluster : str or array-like of shape (n,), optional
+        What rows belong together, for robust standard errors.
+    names : sequence of str, optional
+        Names of the outcomes, where these are an array.
+    intercept : bool
+        Whether regressors that are an array get an intercept.
+    standard_errors : bool
+        Whether to compute standard errors.
+    accuracy, most_steps, random_state, progress, n_jobs
+        As in ``halfseen.solvers.full``.
+
+    Returns
+    -------
+    RegressionFit
+        ``coefficients``, ``residual_covariance``, ``standard_errors``, ``confidence_interval()``,
+        ``summary()``, ``predict(new, kind=)``, ``marginal_effects(...)``, ``residuals()``,
+        ``draw_imputations(m=)``.
+
+    Examples
+    --------
+    >>> import numpy as np, halfseen as hs
+    >>> rng = np.random.default_rng(0)
+    >>> age = rng.uniform(20.0, 70.0, 1000)
+    >>> noise = rng.multivariate_normal([0.0, 0.0], [[1.0, 0.5], [0.5, 1.0]], 1000)
+    >>> lead, zinc = (np.array([[0.02], [0.01]]) * age + noise.T)
+    >>> data = {"age": age, "lead": np.where(lead >= 0.5, lead, np.nan), "zinc": zinc}
+    >>> fit = hs.regress("lead + zinc ~ age", data, {"lead": ">=0.5"}, random_state=0)
+    >>> fit.status.name, bool(abs(fit.residual_correlation[0, 1] - 0.5) < 0.1)
+    ('CONVERGED', True)
+    """
+    resolve_jobs(n_jobs)
+    _, selections = split_rules(rules)
+    if isinstance(model, str | Mapping) and not _holds_columns(model):
+        if data is None:
+            raise InputError("a formula needs data: regress(formula, data).")
+        indices = {str(one.by) for one in selections}
+        design, columns = _of_formula(model, data, indices, kinds)
+        kinds = columns.kinds
+    else:
+        design, columns = _of_arrays(model, data, names, intercept)
+    outcomes = read_outcomes(columns.cells, rules, kinds, missing_at_random)
+    if len(outcomes.data) != len(design.matrix):
+        raise InputError(
+            f"outcomes have {len(outcomes.data)} rows, but regressors {len(design.matrix)}."
+        )
+    for note in check_design(design):
+        warn(note)
+    wanted = _model(design, outcomes, covariance, fixed, equal)
+    settings = Settings(
+        positive_number("accuracy", accuracy),
+        whole_number("most_steps", most_steps),
+        standard_errors,
+        seed_of(random_state),
+        progress,
+        n_jobs,
+    )
+    estimate = learn_regression(wanted, settings)
+    frame = "pandas" if frame_kind(data) == "pandas" or frame_kind(model) == "pandas" else None
+    given = {field.name: getattr(estimate, field.name) for field in fields(estimate)}
+    fit = RegressionFit(**given, design=design, data=data, frame=frame)
+    if robust or cluster is not None:
+        fit = fit.robust(cluster)
+    if fit.status.severity >= Status.TOO_FEW_JOINT_ROWS.severity:
+        details = " ".join(note.text for note in fit.notes if note.status is fit.status)
+        warn(f"{fit.status.value} {details}", ConvergenceWarning)
+    return fit
+
+
+def _holds_columns(model: Any) -> bool:
+    """Whether a mapping has columns rather than formulas."""
+    return isinstance(model, Mapping) and not all(isinstance(one, str) for one in model.values())
+
+
+def _of_formula(
+    formula: Any, data: Any, indices: set[str], kinds: Mapping[str, Any] | None
+) -> tuple[Design, Cells]:
+    """Read outcomes and regressors that a formula names."""
+    outcomes = outcome_names(formula)
+    design = read_design(formula, data, derived=indices)
+    return design, outcome_cells(outcomes, data, indices, kinds)
+
+
+def _of_arrays(
+    Y: Any, X: Any, names: Sequence[str] | None, intercept: bool
+) -> tuple[Design, Cells]:
+    """Read outcomes and regressors that are tables of their own."""
+    if X is None:
+        raise InputError(
+            "regressors are needed: regress(formula, data), or regress(Y, X) for arrays; for a mean "
+            "and a covariance alone there is fit(X)."
+        )
+    if isinstance(Y, IntervalData):
+        # Names that nobody gave are those of regressors too.
+        unnamed = Y.names == tuple(f"x{j}" for j in range(len(Y.names)))
+        called = [f"y{j}" for j in range(len(Y.names))] if unnamed else list(Y.names)
+        cells: dict[str, Any] = {name: column_of(Y, j) for j, name in enumerate(called)}
+    elif isinstance(Y, Mapping) or frame_kind(Y) is not None:
+        columns = columns_of(Y)
+        cells = outcome_cells(list(columns), Y, set(), None).cells
+    else:
+        values = np.atleast_1d(real_array("the outcomes", Y))
+        values = values[:, None] if values.ndim == 1 else values
+        table = read_table(values, fewest_rows=1)
+        called = [f"y{j}" for j in range(table.values.shape[1])] if names is None else list(names)
+        if len(called) != table.values.shape[1]:
+            raise InputError(
+                f"names must be {table.values.shape[1]}, one for each outcome; got {len(called)}."
+            )
+        cells = {name: table.values[:, j] for j, name in enumerate(called)}
+    return design_of_arrays(X, outcomes=list(cells), intercept=intercept), Cells(cells, {})
+
+
+def _model(
+    design: Design,
+    outcomes: Outcomes,
+    covariance: ArrayLike | str,
+    fixed: Mapping[str, Mapping[str, float]] | None,
+    equal: Sequence[Sequence[tuple[str, str]]] | None,
+) -> Model:
+    """Put together what is to be learned."""
+    free, given = _residuals(outcomes, covariance)
+    known = _fixed(design, fixed)
+    model = Model(outcomes, design.terms, design.matrix, design.mask, known, free, given)
+    return replace(model, ties=_ties(design, known, equal))
+
+
+def _residuals(outcomes: Outcomes, covariance: ArrayLike | str) -> tuple[NDArray[np.bool_], Floats]:
+    """Return which entries of the covariance of residuals are learned, and the others."""
+    q, latent = len(outcomes.names), outcomes.latent
+    if isinstance(covariance, str):
+        if covariance not in ("free", "diagonal"):
+            raise InputError(
+                f"covariance must be 'free', 'diagonal' or an array; got {covariance!r}."
+            )
+        free = np.ones((q, q), dtype=bool) if covariance == "free" else np.eye(q, dtype=bool)
+        given = np.diag(latent.astype(float))
+        free[latent, latent] = False
+        return free, given
+    given = real_array("covariance", covariance)
+    if given.shape != (q, q) or not np.allclose(given, given.T):
+        raise InputError(
+            f"covariance must be a symmetric array of shape ({q}, {q}), one row for each outcome; got "
+            f"shape {given.shape}."
+        )
+    if not np.isfinite(given).all() or np.linalg.eigvalsh(given)[0] <= 0.0:
+        raise InputError("covariance must be positive definite.")
+    wrong = [outcomes.names[j] for j in np.flatnonzero(latent & (np.diag(given) != 1.0))]
+    if wrong:
+        raise InputError(f"residuals of latent outcomes have variance 1: {name_some(wrong)}.")
+    return np.zeros((q, q), dtype=bool), given
+
+
+def _term_of(design: Design, outcome: str, term: str) -> tuple[int, int]:
+    """Return where a coefficient stands."""
+    if outcome not in design.outcomes:
+        raise InputError(
+            f"there is no outcome {outcome!r}; the outcomes are {name_some(list(design.outcomes), 8)}."
+        )
+    j, own = design.outcomes.index(outcome), design.equation(outcome)
+    if term not in own:
+        raise InputError(
+            f"{outcome} has no term {term!r}; its terms are {name_some(list(own), 8)}."
+        )
+    return j, design.terms.index(term)
+
+
+def _fixed(design: Design, given: Mapping[str, Mapping[str, float]] | None) -> Floats:
+    """Read coefficients that are known."""
+    out = np.full(design.mask.shape, np.nan)
+    if given is None:
+        return out
+    if not isinstance(given, Mapping) or not all(isinstance(v, Mapping) for v in given.values()):
+        raise InputError(
+            "fixed must say coefficients by outcome and term, as in fixed={'wage': {'exper': 0.02}}; "
+            f"got {given!r}."
+        )
+    for outcome, terms in given.items():
+        for term, value in terms.items():
+            number = float(real_array(f"the coefficient of {term}", value))
+            if not np.isfinite(number):
+                raise InputError(f"the coefficient of {term} must be finite; got {value!r}.")
+            out[_term_of(design, outcome, term)] = number
+    return out
+
+
+def _ties(
+    design: Design, fixed: Floats, equal: Sequence[Sequence[tuple[str, str]]] | None
+) -> Floats | None:
+    """Return the free coefficients as combinations of those that differ."""
+    if not equal:
+        return None
+    free = design.mask & np.isnan(fixed)
+    place = {tuple(at): k for k, at in enumerate(np.argwhere(free).tolist())}
+    first = np.arange(len(place))
+    for group in equal:
+        if len(group) < 2 or not all(len(pair) == 2 for pair in group):
+            raise InputError(
+                "equal must be groups of (outcome, term), as in "
+                f"equal=[[('lead', 'age'), ('zinc', 'age')]]; got {group!r}."
+            )
+        spots = [_term_of(design, *pair) for pair in group]
+        given = [pair for pair, spot in zip(group, spots, strict=True) if spot not in place]
+        if given:
+            raise InputError(f"a coefficient cannot be fixed and equal to another: {given[0]!r}.")
+        own = [first[place[spot]] for spot in spots]
+        first[np.isin(first, own)] = min(own)
+    _, numbers = np.unique(first, return_inverse=True)
+    return np.eye(numbers.max() + 1)[numbers]

@@ -1,0 +1,125 @@
+"""Marginal effects: how a prediction changes with a variable, on average over rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from halfseen.data.design import columns_of
+from halfseen.errors import InputError
+from halfseen.solvers.regression.prediction import predicted
+
+if TYPE_CHECKING:
+    from halfseen.regression.fit import RegressionFit
+
+Floats = NDArray[np.float64]
+
+# Steps of the variable, as a share of its standard deviation.
+STEP = 1e-4
+KINDS = ("latent", "seen", "hidden_probability")
+
+
+@dataclass(frozen=True, eq=False)
+class MarginalEffects:
+    """How a prediction changes with a variable, on average over rows.
+
+    Attributes
+    ----------
+    variable, kind : str
+    changes : tuple of str
+        What changes, for each row of ``effects``: the slope, or one category against the reference.
+    outcomes : tuple of str
+    effects, standard_errors : arrays of shape (changes, outcomes)
+
+    Examples
+    --------
+    >>> import numpy as np, halfseen as hs
+    >>> rng = np.random.default_rng(0)
+    >>> data = {"dose": rng.normal(size=300), "lead": rng.normal(size=300)}
+    >>> effects = hs.regress("lead ~ dose", data).marginal_effects("dose", "latent")
+    >>> effects.changes
+    ('slope',)
+    """
+
+    variable: str
+    kind: str
+    changes: tuple[str, ...]
+    outcomes: tuple[str, ...]
+    effects: Any
+    standard_errors: Any
+
+
+def marginal_effects(fit: RegressionFit, variable: str, kind: str, new: Any) -> MarginalEffects:
+    """Return average changes of a prediction; see ``RegressionFit.marginal_effects``."""
+    if kind not in KINDS:
+        raise InputError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}.")
+    design = fit.design
+    assert design is not None
+    data = fit.data if new is None else new
+    if data is None:
+        raise InputError(
+            "this fit does not hold its table (a saved fit never does); pass new rows."
+        )
+    if variable not in design.variables:
+        raise InputError(
+            f"{variable!r} is no variable of the regressors; these are {', '.join(design.variables)}."
+        )
+    columns = _columns(fit, data)
+    pairs, changes, divisor = _changed(design.levels.get(variable), columns, variable)
+    matrices = [tuple(design.matrix_for(one) for one in pair) for pair in pairs]
+
+    def ask(vector: Floats) -> Floats:
+        weights, residual, _ = fit.unpack(vector)
+        rows = [
+            (
+                predicted(fit, kind, weights, residual, high)
+                - predicted(fit, kind, weights, residual, low)
+            )
+            for low, high in matrices
+        ]
+        return np.nan_to_num(np.array([row.mean(axis=0) for row in rows]) / divisor)
+
+    value = np.asarray(ask(fit.vector))
+    errors = np.asarray(fit.standard_errors.of_vector(ask).standard_error)
+    if fit.frame == "pandas":
+        import pandas as pd
+
+        value, errors = (
+            pd.DataFrame(table, index=list(changes), columns=list(fit.outcomes))
+            for table in (value, errors)
+        )
+    return MarginalEffects(variable, kind, tuple(changes), fit.outcomes, value, errors)
+
+
+def _columns(fit: RegressionFit, data: Any) -> dict[str, Any]:
+    """Return the columns that regressors are made of."""
+    design = fit.design
+    assert design is not None
+    if isinstance(data, np.ndarray) or not hasattr(data, "__getitem__"):
+        array = np.asarray(data, dtype=float)
+        return {name: array[:, j] for j, name in enumerate(design.variables)}
+    columns = columns_of(data)
+    return {name: columns[name] for name in design.variables}
+
+
+def _changed(
+    levels: tuple[str, ...] | None, columns: dict[str, Any], variable: str
+) -> tuple[list[tuple[dict[str, Any], dict[str, Any]]], list[str], float]:
+    """Return tables between which a variable changes, what to call the changes, and their size."""
+    values = columns[variable]
+
+    def put(value: Any) -> dict[str, Any]:
+        return {**columns, variable: value}
+
+    if levels is None:
+        step = STEP * (float(np.std(values)) or 1.0)
+        return [(put(values - step), put(values + step))], ["slope"], 2.0 * step
+    known = {str(one): one for one in values.tolist() if one is not None}
+    same = [np.full(len(values), known.get(level, level)) for level in levels]
+    reference = same[0].astype(object) if same[0].dtype.kind in "US" else same[0]
+    tables = [one.astype(object) if one.dtype.kind in "US" else one for one in same[1:]]
+    names = [f"{level} against {levels[0]}" for level in levels[1:]]
+    return [(put(reference), put(one)) for one in tables], names, 1.0

@@ -1,0 +1,267 @@
+"""How sure the coefficients of a regression are: standard errors, and intervals from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import chdtri, ndtri, stdtr, stdtrit
+
+from halfseen.checks import real_array
+from halfseen.errors import InputError
+from halfseen.solvers.inference.intervals import Limits
+from halfseen.solvers.inference.uncertainty import Estimate, principal_axes
+from halfseen.solvers.regression.estimate import RegressionEstimate
+from halfseen.theta import places
+
+Floats = NDArray[np.float64]
+
+# Steps of central differences, in standard errors.
+STEP = 1e-3
+# Student's t with more degrees of freedom than this is normal.
+MANY = 1e7
+
+
+@dataclass(frozen=True, eq=False)
+class RegressionErrors:
+    """Standard errors of everything that a regression learned.
+
+    Attributes
+    ----------
+    fit : RegressionEstimate
+    parameters : array of shape (m, m)
+        Covariance of the estimates of all parameters, in the order of ``fit.parameter_names``.
+    clusters : int or None
+        How many clusters of rows the errors are from, where they are robust; None otherwise.
+    label : callable or None
+        Puts names on what is about coefficients, or about residuals.
+
+    Examples
+    --------
+    >>> import numpy as np, halfseen as hs
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(400, 1))
+    >>> y = x + rng.normal(size=(400, 1))
+    >>> fit = hs.regress(np.where(y > 0, y, np.nan), x, hs.DetectionLimits(lower=0.0), random_state=0)
+    >>> fit.standard_errors.coefficients.round(2)
+    array([[0.07],
+           [0.07]])
+    """
+
+    fit: RegressionEstimate
+    parameters: Floats
+    clusters: int | None = None
+    label: Callable[[str, Floats], Any] | None = None
+
+    def _labelled(self, kind: str, values: Floats) -> Any:
+        return values if self.label is None else self.label(kind, values)
+
+    @cached_property
+    def vector(self) -> Floats:
+        """Standard errors of all parameters."""
+        return np.sqrt(np.maximum(np.diag(self.parameters), 0.0))
+
+    @property
+    def weights(self) -> Floats:
+        """Those of coefficients, of shape (outcomes, terms); NaN where a term is not in an equation."""
+        out = np.where(self.fit.mask, 0.0, np.nan)
+        out[self.fit.free] = self.vector[: int(self.fit.free.sum())]
+        return out
+
+    @property
+    def coefficients(self) -> Any:
+        """Those of coefficients, of shape (terms, outcomes)."""
+        return self._labelled("coefficients", self.weights.T)
+
+    @property
+    def _places(self) -> NDArray[np.intp]:
+        q = len(self.fit.outcomes)
+        return int(self.fit.free.sum()) + places(q) - q
+
+    @property
+    def residual_covariance(self) -> Any:
+        """Those of the covariance of residuals."""
+        return self._labelled("residuals", self.vector[self._places])
+
+    @property
+    def deviations(self) -> Floats:
+        """Those of the standard deviations of residuals."""
+        variance = np.diag(self.fit.residual)
+        return np.asarray(self.vector[np.diag(self._places)] / (2.0 * np.sqrt(variance)))
+
+    @property
+    def residual_deviations(self) -> Any:
+        """Those of the standard deviations of residuals, with names."""
+        return self._labelled("outcomes", self.deviations)
+
+    @cached_property
+    def correlations(self) -> Floats:
+        """Those of the correlations of residuals (delta method)."""
+        V, S, place = self.parameters, self.fit.residual, self._places
+        q = len(S)
+        out = np.zeros((q, q))
+        for i in range(q):
+            for j in range(i):
+                root = np.sqrt(S[i, i] * S[j, j])
+                slope = np.array([1.0, -0.5 * S[i, j] / S[i, i], -0.5 * S[i, j] / S[j, j]]) / root
+                at = [place[i, j], place[i, i], place[j, j]]
+                square = slope @ V[np.ix_(at, at)] @ slope
+                out[i, j] = out[j, i] = np.sqrt(max(square, 0.0))
+        return out
+
+    @property
+    def residual_correlation(self) -> Any:
+        """Those of the correlations of residuals, with names."""
+        return self._labelled("residuals", self.correlations)
+
+    @property
+    def cut_points(self) -> dict[str, Floats]:
+        """Those of the cut points of ordered outcomes; the first is known."""
+        out, at = (
+            {},
+            int(self.fit.free.sum()) + len(self.fit.outcomes) * (len(self.fit.outcomes) + 1) // 2,
+        )
+        for name, cuts in self.fit.cut_points.items():
+            out[name] = np.concatenate([[0.0], self.vector[at : at + cuts.size - 1]])
+            at += cuts.size - 1
+        return out
+
+    def of(self, function: Callable[[Floats, Floats], ArrayLike]) -> Estimate:
+        """Value and standard error of a smooth function of the parameters (delta method).
+
+        Parameters
+        ----------
+        function : callable
+            ``function(coefficients, residual_covariance)``, arrays of shape (terms, outcomes) and
+            (outcomes, outcomes), returns a number or an array.
+
+        Returns
+        -------
+        Estimate
+            ``value`` and ``standard_error``.
+
+        Examples
+        --------
+        >>> import numpy as np, halfseen as hs
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=(400, 2))
+        >>> y = x.sum(axis=1, keepdims=True) + rng.normal(size=(400, 1))
+        >>> rule = hs.DetectionLimits(lower=0.0)
+        >>> fit = hs.regress(np.where(y > 0, y, np.nan), x, rule, random_state=0)
+        >>> ratio = fit.standard_errors.of(lambda B, S: B[1, 0] / B[2, 0])
+        >>> bool(abs(ratio.value - 1.0) < 4 * ratio.standard_error)
+        True
+        """
+        fit = self.fit
+
+        def ask(vector: Floats) -> Floats:
+            weights, residual, _ = fit.unpack(vector)
+            return real_array("what the function returns", function(weights.T, residual))
+
+        return self.of_vector(ask)
+
+    def of_vector(self, function: Callable[[Floats], ArrayLike]) -> Estimate:
+        """Value and standard error of a function of the vector of all parameters."""
+        here = np.asarray(self.fit.vector, dtype=float)
+        value = np.asarray(function(here), dtype=float)
+        if not np.isfinite(value).all():
+            raise InputError(
+                "the function must return finite numbers; it returned NaN or infinity."
+            )
+        lengths, axes, scale = principal_axes(self.parameters)
+        total = np.zeros(value.shape)
+        for length, axis in zip(lengths, axes.T, strict=True):
+            if length > 0.0:
+                move = STEP * np.sqrt(length) * axis * scale
+                change = np.asarray(function(here + move)) - np.asarray(function(here - move))
+                total += (change / (2.0 * STEP)) ** 2
+        return Estimate(value[()], np.sqrt(total)[()])
+
+    @cached_property
+    def freedom(self) -> Floats:
+        """Degrees of freedom of each equation: the rows that would know as much, less its coefficients.
+
+        A variance with the standard error s is known as from 2 (σ²/s)² complete rows. A latent
+        outcome has no variance to learn, and clusters count as rows.
+        """
+        counts = self.fit.free.sum(axis=1)
+        if self.clusters is not None:
+            return np.full(len(counts), max(self.clusters - 1.0, 1.0))
+        errors = self.vector[np.diag(self._places)]
+        with np.errstate(divide="ignore"):
+            rows = 2.0 * (np.diag(self.fit.residual) / errors) ** 2
+        return np.where(errors > 0.0, np.maximum(rows - counts, 1.0), np.inf)
+
+    @property
+    def _stretch(self) -> Floats:
+        """What standard errors of an equation are multiplied by: n − k rows are left of n."""
+        counts, freedom = self.fit.free.sum(axis=1), self.freedom
+        if self.clusters is not None:
+            return np.ones(len(counts))
+        with np.errstate(invalid="ignore"):
+            return np.where(np.isinf(freedom), 1.0, np.sqrt((freedom + counts) / freedom))
+
+    def quantiles(self, level: float) -> Floats:
+        """Quantiles of Student's t, for each equation."""
+        freedom = np.minimum(self.freedom, MANY)
+        return np.asarray(stdtrit(freedom, 0.5 + 0.5 * level))
+
+    def coefficient_limits(self, level: float) -> Limits:
+        """Return intervals of coefficients, of shape (outcomes, terms)."""
+        half = (self.quantiles(level) * self._stretch)[:, None] * self.weights
+        weights = np.where(self.fit.mask, self.fit.weights, np.nan)
+        return Limits(weights - half, weights + half)
+
+    def p_values(self) -> Floats:
+        """Two-sided p-values of each coefficient being 0; NaN where it is not learned."""
+        errors = self.weights * self._stretch[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.abs(self.fit.weights) / errors
+        freedom = np.minimum(self.freedom, MANY)
+        return np.where(self.fit.free, 2.0 * stdtr(freedom[:, None], -ratio), np.nan)
+
+    def deviation_limits(self, level: float) -> Limits:
+        """Return intervals of standard deviations of residuals: chi-square's."""
+        sigma, freedom = np.sqrt(np.diag(self.fit.residual)), self.freedom
+        rows = freedom + self.fit.free.sum(axis=1)
+        known = np.isinf(freedom)
+        some = np.where(known, 1.0, freedom)
+        ends = [chdtri(some, 0.5 * (1.0 - s * level)) for s in (-1.0, 1.0)]
+        with np.errstate(invalid="ignore"):
+            high, low = (np.sqrt(rows / end) for end in ends)
+        return Limits(*(np.where(known, sigma, sigma * side) for side in (low, high)))
+
+    def correlation_limits(self, level: float) -> Limits:
+        """Return intervals of correlations of residuals, on Fisher's scale."""
+        deviation = np.sqrt(np.diag(self.fit.residual))
+        R = np.clip(self.fit.residual / np.outer(deviation, deviation), -1.0, 1.0)
+        inner = ~np.eye(len(R), dtype=bool) & (np.abs(R) < 1.0)
+        half = np.zeros(R.shape)
+        half[inner] = ndtri(0.5 + 0.5 * level) * self.correlations[inner] / (1.0 - R[inner] ** 2)
+        centre = np.zeros(R.shape)
+        centre[inner] = np.arctanh(R[inner])
+        low, high = np.tanh(centre - half), np.tanh(centre + half)
+        return Limits(np.where(inner, low, R), np.where(inner, high, R))
+
+
+@dataclass(frozen=True, eq=False)
+class RegressionIntervals:
+    """Confidence intervals, each with ``lower`` and ``upper``.
+
+    Attributes
+    ----------
+    level : float
+    coefficients : Limits
+        Of shape (terms, outcomes).
+    residual_deviations : Limits
+    residual_correlation : Limits
+    """
+
+    level: float
+    coefficients: Limits
+    residual_deviations: Limits
+    residual_correlation: Limits

@@ -1,0 +1,119 @@
+"""The columns of outcomes, from whatever table they stand in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from halfseen.data.design import columns_of
+from halfseen.data.interval_data import IntervalData
+from halfseen.data.raw_columns import FrameColumns
+from halfseen.data.readers import UnreadableError, from_frame
+from halfseen.data.table import frame_kind
+from halfseen.errors import InputError
+from halfseen.missingness.selection import Selection
+from halfseen.solvers.regression.estimate import RegressionEstimate
+from halfseen.solvers.regression.outcomes import Outcomes, read_outcomes
+from halfseen.solvers.result import name_some
+
+
+class Cells:
+    """Outcomes as they came, by name, and the kinds that their columns say themselves."""
+
+    def __init__(self, cells: dict[str, Any], kinds: dict[str, Any]) -> None:
+        self.cells, self.kinds = cells, kinds
+
+
+def outcome_cells(
+    outcomes: Sequence[str], data: Any, indices: set[str], kinds: Mapping[str, Any] | None
+) -> Cells:
+    """Return the columns of outcomes; None for the index of a selection that is not there."""
+    told = dict(kinds or {})
+    if isinstance(data, IntervalData):
+        known = {
+            name: column_of(data, data.names.index(name)) if name in data.names else None
+            for name in outcomes
+        }
+        return Cells(known, told)
+    columns = columns_of(data)
+    texts = _text_columns(data, outcomes, told)
+    read = _read_texts(data, texts)
+    cells: dict[str, Any] = {}
+    for name in outcomes:
+        if name in read:
+            cells[name] = read[name]
+        elif name not in columns and name in indices:
+            cells[name] = None
+        else:
+            column = columns.column(name)
+            if column.levels is not None and name not in told:
+                told[name] = [level for level in column.levels if level in set(column.values)]
+            values = column.values
+            truths = values.dtype == object and all(isinstance(v, bool) for v in values)
+            cells[name] = values.astype(bool) if truths else values
+    return Cells(cells, told)
+
+
+def _text_columns(data: Any, outcomes: Sequence[str], told: Mapping[str, Any]) -> list[str]:
+    """Return the outcomes whose cells are texts or a mixture, and may be limits."""
+    if frame_kind(data) is None:
+        return []
+    frame = FrameColumns(data)
+    return [
+        name
+        for name in outcomes
+        if name in frame.names
+        and name not in told
+        and (raw := frame.column(list(frame.names).index(name))).texts is not None
+        and not raw.kind
+        and not _is_categorical(data, name)
+    ]
+
+
+def _is_categorical(data: Any, name: str) -> bool:
+    return "categ" in str(getattr(data[name], "dtype", "")).lower()
+
+
+def _read_texts(data: Any, names: Sequence[str]) -> dict[str, IntervalData]:
+    """Read columns of cells such as "<0.5"; a column of words is a matter of ``kinds``."""
+    out = {}
+    for name in names:
+        try:
+            out[name] = from_frame(data, columns=[name])
+        except UnreadableError as error:
+            if len(error.cells) < len(data):
+                raise
+            words = sorted({cell.text for cell in error.cells})
+            raise InputError(
+                f"{name} holds words: {name_some(words, 5)}. Say kinds={{{name!r}: [...]}} with its "
+                "categories from the lowest to the highest."
+            ) from None
+    return out
+
+
+def column_of(data: IntervalData, place: int) -> IntervalData:
+    """Return one column of a table of intervals."""
+    own = slice(place, place + 1)
+    return IntervalData(
+        data.lower[:, own],
+        data.upper[:, own],
+        data.names[place : place + 1],
+        not_detected=data.not_detected[:, own],
+    )
+
+
+def outcomes_like(fit: RegressionEstimate, new: Any) -> Outcomes:
+    """Read the outcomes of new rows as those of a fit were read."""
+    if fit.source is None:
+        raise InputError("this fit does not hold its rules (a saved fit never does).")
+    old = fit.source.model.outcomes
+    told = {name: list(cells) for name, cells in old.categories.items()}
+    names = list(old.names)
+    given: list[Any] = [
+        Selection([names[k] for k in one.places], names[one.index], one.when)
+        for one in old.selections
+    ]
+    cells = outcome_cells(names, new, {str(one.by) for one in given}, told).cells
+    if old.rule is not None:
+        given.append(old.rule)
+    return read_outcomes(cells, given, told).cut_at(fit.cut_points)

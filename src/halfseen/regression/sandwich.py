@@ -1,0 +1,73 @@
+"""Standard errors that do not believe the model, for a regression: by rows or by clusters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import block_diag
+
+from halfseen.data.design import columns_of
+from halfseen.errors import InputError
+from halfseen.parallel import single_blas_thread
+from halfseen.solvers.inference.robust import read_clusters
+from halfseen.solvers.regression.cut_points import STEP, CutPoints
+from halfseen.solvers.regression.prediction import place_of, rows_of
+from halfseen.solvers.regression.robust import clustered, row_scores, row_values
+from halfseen.theta import entries
+
+if TYPE_CHECKING:
+    from halfseen.regression.fit import RegressionFit
+
+Floats = NDArray[np.float64]
+
+
+def robust_covariance(fit: RegressionFit, clusters: Any = None) -> tuple[Floats, int | None]:
+    """Return the covariance of the parameters from the scatter of scores, and how many clusters.
+
+    I⁻¹ M I⁻¹, with M the sum of the outer products of what rows, or clusters of rows, say.
+    """
+    if fit.source is None:
+        raise InputError("robust standard errors need the rows, which a saved fit does not hold.")
+    if fit.covariance is None:
+        raise InputError("this regression has no standard errors to begin with.")
+    groups = read_clusters(_column(fit, clusters), fit.rows)
+    with single_blas_thread():
+        scores = clustered(_scores(fit), groups)
+    spread = scores @ fit.covariance
+    return spread.T @ spread, None if groups is None else int(groups.max()) + 1
+
+
+def _column(fit: RegressionFit, clusters: Any) -> Any:
+    """Return the column that a name stands for."""
+    if not isinstance(clusters, str):
+        return clusters
+    columns = columns_of(fit.data)
+    columns.check(clusters, "the column of clusters")
+    return columns[clusters]
+
+
+def _scores(fit: RegressionFit) -> Floats:
+    """Return the derivatives of each row's log-likelihood in the parameters of a fit."""
+    model, equations, place = fit.source.model, fit.equations, place_of(fit)  # type: ignore[union-attr]
+    assert equations is not None
+    rows = rows_of(model.outcomes, model.W, equations, fit.source.n_jobs)  # type: ignore[union-attr]
+    scores = row_scores(rows, place)
+    # Γ of the engine is Γ Tᵀ in other units, and Σ_e another unit each.
+    of_terms = block_diag(
+        *(equations.T[:, own] / s for own, s in zip(equations.free, equations.scale, strict=True))
+    )
+    units = entries(np.outer(equations.scale, equations.scale))
+    learned = entries(model.free.astype(float))
+    whole = scores @ block_diag(of_terms, np.diag(learned / units))
+    if not fit.cut_points:
+        return np.asarray(whole)
+    cuts = CutPoints.of(rows, model.outcomes)
+    vector = np.concatenate([fit.cut_points[name][1:] for name in cuts.names])
+    ends = [
+        [row_values(cuts.rows_at(vector + s * unit), place) for s in (-STEP, STEP)]
+        for unit in np.eye(vector.size)
+    ]
+    of_cuts = [(high - low) / (2.0 * STEP) for low, high in ends]
+    return np.column_stack([whole, *of_cuts])

@@ -1,0 +1,1 @@
+"""Regression: what outcomes depend on, with the rows of the full-information engine."""

@@ -1,0 +1,159 @@
+"""Cut points of ordered outcomes: where one category of a latent number ends and the next begins.
+
+They are parameters of the sets in which cells hide, not of the law of the rows. So for given ones the
+engine climbs to a top in all other parameters, and then they take a step of Newton's in the
+profile of the likelihood, until both stand still. Their derivatives are differences of what rows say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from halfseen.missingness.holes import SEEN
+from halfseen.solvers.full_information.expectation import Sampling
+from halfseen.solvers.full_information.rows import HeldRows
+from halfseen.solvers.regression.outcomes import Outcomes
+from halfseen.solvers.regression.step import RegressionChart
+
+Floats = NDArray[np.float64]
+
+# Steps of differences, in standard deviations of the latent number: the error of second differences is
+# some 1e-16 of the log-likelihood over the square of the step, and of the order of that square.
+STEP = 3e-3
+# Shift of the points of sampled rows.
+POINTS = 128
+# The share of the way to the next cut point that a step may take, at most.
+LARGEST_SHARE = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class CutPoints:
+    """The cut points of all ordered outcomes, and the sets of the cells between them.
+
+    Attributes
+    ----------
+    rows : HeldRows
+    names : tuple of str
+        Of the ordered outcomes.
+    counts : tuple of int
+        How many cut points of each are learned: all but the first, which is 0.
+    places : list of (pieces, codes)
+        For each outcome the intervals of its cells, and the numbers of their categories.
+    """
+
+    rows: HeldRows
+    names: tuple[str, ...]
+    counts: tuple[int, ...]
+    places: list[tuple[NDArray[np.intp], NDArray[np.intp]]]
+
+    @classmethod
+    def of(cls, rows: HeldRows, outcomes: Outcomes) -> CutPoints:
+        """Find the cells of the ordered outcomes of a table."""
+        holes = rows.problem.holes
+        names, counts, places = [], [], []
+        for j, name in enumerate(outcomes.names):
+            if outcomes.kinds[j] != "ordered":
+                continue
+            known = ~np.isnan(outcomes.codes[:, j]) & (holes.index[:, j] != SEEN)
+            known &= ~outcomes.at_random[:, j]
+            pieces = holes.sets.start[holes.index[known, j]]
+            names.append(name)
+            counts.append(len(outcomes.categories[name]) - 2)
+            places.append((pieces.astype(np.intp), outcomes.codes[known, j].astype(np.intp)))
+        return cls(rows, tuple(names), tuple(counts), places)
+
+    def unpack(self, vector: Floats) -> dict[str, Floats]:
+        """Return the cut points of each outcome, the first of which is 0."""
+        ends = np.cumsum(self.counts)
+        parts = np.split(vector, ends[:-1])
+        return {
+            name: np.concatenate([[0.0], part])
+            for name, part in zip(self.names, parts, strict=True)
+        }
+
+    def rows_at(self, vector: Floats) -> HeldRows:
+        """Return the rows with other cut points."""
+        problem = self.rows.problem
+        sets = problem.holes.sets
+        lower, upper = sets.lower.copy(), sets.upper.copy()
+        for cuts, (pieces, codes) in zip(self.unpack(vector).values(), self.places, strict=True):
+            ends = np.concatenate([[-np.inf], cuts, [np.inf]])
+            lower[pieces], upper[pieces] = ends[codes], ends[codes + 1]
+        holes = replace(problem.holes, sets=replace(sets, lower=lower, upper=upper))
+        return HeldRows(replace(problem, holes=holes), self.rows.n_jobs)
+
+
+@dataclass(frozen=True, eq=False)
+class Slopes:
+    """Derivatives of the log-likelihood in the cut points, at a place of all parameters.
+
+    Attributes
+    ----------
+    first : array of shape (m,)
+    second : array of shape (m, m)
+    across : array of shape (m, c)
+        Second derivatives in cut points and in the coordinates of a chart.
+    """
+
+    first: Floats
+    second: Floats
+    across: Floats
+
+    @classmethod
+    def at(cls, cuts: CutPoints, vector: Floats, chart: RegressionChart) -> Slopes:
+        """Take differences."""
+        sampled = cuts.rows.overview.sampled > 0
+        order = chart.origin.parameters() if sampled else None
+        sampling = Sampling(POINTS if sampled else 1, 0, order=order)
+        place = chart.mean, chart.covariance
+        m = vector.size
+
+        def ask(shift: Floats) -> tuple[float, Floats]:
+            moments, value = cuts.rows_at(vector + shift).expect(*place, sampling)
+            return value, chart.score(moments, *place)
+
+        units = STEP * np.eye(m)
+        here = ask(np.zeros(m))[0]
+        ends = [(ask(-unit), ask(unit)) for unit in units]
+        first = np.array([(high[0] - low[0]) / (2.0 * STEP) for low, high in ends])
+        across = np.array([(high[1] - low[1]) / (2.0 * STEP) for low, high in ends])
+        second = np.empty((m, m))
+        for a in range(m):
+            second[a, a] = (ends[a][0][0] - 2.0 * here + ends[a][1][0]) / STEP**2
+            for b in range(a):
+                both = [ask(s * units[a] + t * units[b])[0] for s in (-1, 1) for t in (-1, 1)]
+                mixed = both[0] - both[1] - both[2] + both[3]
+                second[a, b] = second[b, a] = mixed / (4.0 * STEP**2)
+        return cls(first, second, across.reshape(m, -1))
+
+    def profile_step(self, inverse: Floats) -> tuple[Floats, float]:
+        """Return Newton's step in the profile, and the gain that it promises.
+
+        ``inverse`` is the covariance of the coordinates for given cut points.
+        """
+        curvature = -(self.second + self.across @ inverse @ self.across.T)
+        values, vectors = np.linalg.eigh(0.5 * (curvature + curvature.T))
+        values = np.maximum(values, 1e-6 * max(values.max(initial=0.0), 1e-300))
+        step = vectors @ ((vectors.T @ self.first) / values)
+        return step, float(0.5 * step @ self.first)
+
+    def whole_covariance(self, inverse: Floats) -> Floats:
+        """Return the covariance of the coordinates and the cut points together."""
+        curvature = -(self.second + self.across @ inverse @ self.across.T)
+        own = np.linalg.inv(0.5 * (curvature + curvature.T))
+        pull = inverse @ self.across.T
+        return np.block([[inverse + pull @ own @ pull.T, pull @ own], [own @ pull.T, own]])
+
+
+def shortened(cuts: CutPoints, vector: Floats, step: Floats) -> Floats:
+    """Shorten a step so that cut points keep their order."""
+    share = 1.0
+    for now, moved in zip(cuts.unpack(vector).values(), cuts.unpack(step).values(), strict=True):
+        gaps, closing = np.diff(now), -np.diff(moved)
+        narrow = closing > 0.0
+        if narrow.any():
+            share = min(share, LARGEST_SHARE * float((gaps[narrow] / closing[narrow]).min()))
+    return share * step

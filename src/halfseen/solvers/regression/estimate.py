@@ -1,0 +1,141 @@
+"""What a regression found: coefficients, the covariance of residuals, and how sure both are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from halfseen.solvers.regression.layout import Equations
+from halfseen.solvers.regression.model import Model
+from halfseen.solvers.regression.places import Place
+from halfseen.solvers.result import Note, Status
+from halfseen.theta import entries, symmetric, triangle
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Regressed:
+    """The rows that a regression was learned from.
+
+    Attributes
+    ----------
+    model : Model
+        With the cut points that were learned.
+    seed : int
+    n_jobs : int or None
+    """
+
+    model: Model
+    seed: int
+    n_jobs: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class RegressionEstimate:
+    """Coefficients of each outcome, the covariance of residuals, and how sure both are.
+
+    Parameters are, in this order: the free coefficients, equation by equation; the entries of the
+    covariance of residuals on and below its diagonal, row by row; the cut points of ordered outcomes but
+    their first, which is 0.
+
+    Attributes
+    ----------
+    outcomes, terms : tuple of str
+    weights : array of shape (q, k)
+        Coefficients; 0 where a term does not stand in an equation.
+    residual : array of shape (q, q)
+    mask, free : boolean arrays of shape (q, k)
+        Which terms stand in which equation, and which of their coefficients were learned.
+    cut_points : dict
+        Of each ordered outcome.
+    kinds : tuple of str
+    categories : dict
+    covariance : array or None
+        Of the estimates of all parameters.
+    log_likelihood, log_likelihood_error : float
+        Of the outcomes given the regressors, and its Monte-Carlo error.
+    parameters : int
+        How many were learned.
+    rows : int
+    seen_share : array of shape (q,)
+    notes : tuple of Note
+    history : mapping
+    equations : Equations
+    place : Place
+        The same in the units of the engine.
+    source : Regressed or None
+    """
+
+    outcomes: tuple[str, ...]
+    terms: tuple[str, ...]
+    weights: Floats
+    residual: Floats
+    mask: Mask
+    free: Mask
+    cut_points: Mapping[str, Floats]
+    kinds: tuple[str, ...]
+    categories: Mapping[str, tuple[Any, ...]]
+    covariance: Floats | None
+    log_likelihood: float
+    log_likelihood_error: float
+    parameters: int
+    rows: int
+    seen_share: Floats
+    notes: tuple[Note, ...] = ()
+    history: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    equations: Equations | None = None
+    place: Place | None = None
+    source: Regressed | None = None
+
+    @property
+    def status(self) -> Status:
+        """The most serious of the notes, or ``CONVERGED``."""
+        kinds = [note.status for note in self.notes]
+        return max(kinds, key=lambda one: one.severity, default=Status.CONVERGED)
+
+    @cached_property
+    def vector(self) -> Floats:
+        """All parameters."""
+        cuts = [cuts[1:] for cuts in self.cut_points.values()]
+        return np.concatenate([self.weights[self.free], entries(self.residual), *cuts])
+
+    @cached_property
+    def parameter_names(self) -> list[str]:
+        """What people call all parameters."""
+        i, j = triangle(len(self.outcomes))
+        of_terms = [
+            f"{self.terms[t]} of {self.outcomes[o]}"
+            for o, t in zip(*self.free.nonzero(), strict=True)
+        ]
+        of_residuals = [
+            f"residual variance of {self.outcomes[a]}"
+            if a == b
+            else f"residual covariance of {self.outcomes[b]} and {self.outcomes[a]}"
+            for a, b in zip(i, j, strict=True)
+        ]
+        of_cuts = [
+            f"cut point {k + 1} of {name}"
+            for name, cuts in self.cut_points.items()
+            for k in range(1, cuts.size)
+        ]
+        return of_terms + of_residuals + of_cuts
+
+    def unpack(self, vector: Floats) -> tuple[Floats, Floats, dict[str, Floats]]:
+        """Return coefficients, the covariance of residuals and cut points of a vector of parameters."""
+        count, q = int(self.free.sum()), len(self.outcomes)
+        weights = self.weights.copy()
+        weights[self.free] = vector[:count]
+        size = q * (q + 1) // 2
+        cuts, at = {}, count + size
+        for name, own in self.cut_points.items():
+            cuts[name] = np.concatenate([own[:1], vector[at : at + own.size - 1]])
+            at += own.size - 1
+        return weights, symmetric(vector[count : count + size], q), cuts

@@ -1,0 +1,281 @@
+"""Whether the rows determine every coefficient: before a climb that would not end, and after it.
+
+The likelihood of an equation grows for ever along a direction of its coefficients that changes no
+prediction of a row whose value is seen, and moves those of all others deeper into where they hide: a
+regressor that separates the categories of a binary outcome, or a category of which everything lies below
+the limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+from scipy.special import log_ndtr
+
+from halfseen.errors import NotIdentifiedError
+from halfseen.missingness.holes import SEEN, Holes
+from halfseen.solvers.full_information.expectation import at_random
+from halfseen.solvers.full_information.information import Information
+from halfseen.solvers.regression.model import Model
+from halfseen.solvers.regression.outcomes import Outcomes
+from halfseen.solvers.regression.places import Place
+from halfseen.solvers.result import Note, Status, name_some
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+# Singular values and moves, of columns of unit length, that count as zero.
+ZERO = 1e-9
+# Rows that are looked at first, drawn at a stride; those that contradict a direction join them.
+FIRST_ROWS, MORE_ROWS, MOST_ROUNDS = 2000, 500, 50
+# Terms with a share of the largest move of a direction that are named.
+NAMED = 1e-3
+# Correlations of residuals beyond this are as good as 1.
+AS_GOOD_AS_ONE = 0.999
+# Share of the variance of a Mills ratio that the regressors of the outcome have too, beyond which
+# nothing but the normal law of the residuals tells selection from them: a variance inflation of 20.
+COLLINEAR = 0.95
+# Share of what complete rows would say that is missing along a direction, beyond which it is hardly
+# determined, over and above what blank cells take from an outcome. And the same in rows.
+HARDLY_KNOWN, FEWEST_KNOWN = 0.97, 2.0
+
+
+def check_identified(model: Model, holes: Holes) -> None:
+    """Raise a ``NotIdentifiedError`` where a coefficient has no estimate, or no finite one."""
+    free = model.mask & np.isnan(model.fixed)
+    blank = at_random(holes)
+    for j, outcome in enumerate(model.outcomes.names):
+        terms = np.flatnonzero(free[j])
+        W = model.W[:, terms]
+        length = np.sqrt((W * W).sum(axis=0))
+        W = W / np.where(length > 0.0, length, 1.0)
+        _check_rows(W[~blank[:, j]], outcome, [model.terms[t] for t in terms])
+        pinned, sides = _sides(holes, blank, j)
+        direction = endless_direction(W, pinned, sides)
+        if direction is not None:
+            names = [model.terms[terms[t]] for t in _endless_terms(W, pinned, sides, direction)]
+            raise NotIdentifiedError(_sentence(outcome, names, bool(model.outcomes.latent[j])))
+
+
+def _endless_terms(W: Floats, pinned: Mask, sides: Floats, direction: Floats) -> list[int]:
+    """Return the term that does it by itself, with a constant beside it, or all that take part."""
+    moves = np.abs(direction)
+    order = [int(t) for t in np.argsort(-moves, kind="stable") if moves[t] > NAMED * moves.max()]
+    constant = np.flatnonzero(np.ptp(W, axis=0) == 0.0)
+    for t in order:
+        own = np.union1d(constant, [t]).astype(int)
+        if t not in constant and endless_direction(W[:, own], pinned, sides) is not None:
+            return [t]
+    return order
+
+
+def _check_rows(W: Floats, outcome: str, terms: Sequence[str]) -> None:
+    """Raise where the rows of which something is known do not tell the terms apart."""
+    if not terms:
+        return
+    if len(W) < len(terms):
+        raise NotIdentifiedError(
+            f"{outcome}: {len(terms)} terms, but only {len(W)} rows of which something is known. Leave "
+            "terms out, or add rows."
+        )
+    sizes, directions = np.linalg.svd(W, full_matrices=False)[1:]
+    if sizes[-1] <= ZERO * sizes[0]:
+        last = np.abs(directions[-1])
+        names = [terms[t] for t in np.argsort(-last, kind="stable") if last[t] > NAMED * last.max()]
+        raise NotIdentifiedError(
+            f"{outcome}: among the rows of which something is known, the terms "
+            f"{name_some(names, 6)} are "
+            "combinations of each other. Leave one of them out."
+        )
+
+
+def _sentence(outcome: str, names: Sequence[str], latent: bool) -> str:
+    """Say which coefficients have no finite estimate, and what to try."""
+    several = len(names) > 1
+    what = (
+        "a combination of them says without exception in which category a row is"
+        if several
+        else "it says without exception in which category a row is, where it says anything"
+    )
+    if not latent:
+        what = "where they differ, every value is hidden on the same side"
+    fixed = f"fixed={{{outcome!r}: {{{names[0]!r}: 0.0}}}}"
+    return (
+        f"{outcome}: the coefficient{'s' * several} of {name_some(list(names), 6)} "
+        f"{'have' if several else 'has'} no finite estimate: {what}. Leave "
+        f"{'one of them' if several else 'it'} out, put categories together, or give "
+        f"{'one' if several else 'it'}: {fixed}."
+    )
+
+
+def _sides(holes: Holes, blank: Mask, column: int) -> tuple[Mask, Floats]:
+    """Return which rows hold a prediction where it is, and to which side the others let it go.
+
+    A side is −1 or 1 for a half-line, and 0 for rows that say nothing.
+    """
+    index = holes.index[:, column]
+    hidden = (index != SEEN) & ~blank[:, column]
+    sets = np.maximum(index, 0)
+    first, last = holes.sets.start[sets], holes.sets.start[sets + 1] - 1
+    single = hidden & (last == first)
+    place = np.minimum(first, max(holes.sets.lower.size - 1, 0))
+    if not holes.sets.lower.size:
+        return ~hidden & ~blank[:, column], np.zeros(len(index))
+    below = single & np.isneginf(holes.sets.lower[place])
+    above = single & np.isposinf(holes.sets.upper[place])
+    # Between two ends a prediction is held. On either side of something, or by chance, it is not.
+    between = single & ~below & ~above
+    pinned = (index == SEEN) | between
+    return pinned, np.where(above, 1.0, 0.0) - np.where(below, 1.0, 0.0)
+
+
+def endless_direction(W: Floats, pinned: Mask, sides: Floats) -> Floats | None:
+    """Return a direction that moves no pinned row, and no other to the wrong side; None without one.
+
+    Found by linear programming on some of the rows, which those that contradict it join.
+    """
+    if not W.shape[1]:
+        return None
+    _, sizes, directions = np.linalg.svd(W[pinned], full_matrices=True)
+    rank = int((sizes > ZERO * max(sizes.max(initial=0.0), ZERO)).sum())
+    left = directions[rank:].T
+    rows = np.flatnonzero(~pinned & (sides != 0.0))
+    if not left.shape[1] or not rows.size:
+        return None
+    moves = sides[rows, None] * (W[rows] @ left)
+    chosen = np.unique(np.linspace(0, rows.size - 1, min(rows.size, FIRST_ROWS)).astype(int))
+    for _ in range(MOST_ROUNDS):
+        part = moves[chosen]
+        scale = max(np.abs(part).max(initial=0.0), 1e-300)
+        found = linprog(
+            -part.sum(axis=0), A_ub=-part / scale, b_ub=np.zeros(len(part)), bounds=(-1, 1)
+        )
+        if found.fun is None or not found.success or -found.fun <= ZERO * scale * len(part):
+            return None
+        along = moves @ found.x
+        wrong = np.flatnonzero(along < -ZERO * scale)
+        if not wrong.size:
+            return np.asarray(left @ found.x)
+        worst = wrong[np.argsort(along[wrong], kind="stable")[:MORE_ROWS]]
+        chosen = np.union1d(chosen, worst)
+    return None
+
+
+def never_together(outcomes: Outcomes) -> list[tuple[int, int]]:
+    """Return pairs of outcomes of which no row says something of both: what binds them is not known."""
+    blank = outcomes.at_random | (outcomes.data.at_random & (outcomes.rule is None))
+    informed = (~blank | outcomes.data.seen).astype(float)
+    together = informed.T @ informed
+    return [(int(i), int(j)) for i, j in np.argwhere(np.tril(together == 0.0, -1))]
+
+
+def bounds_of(residual: Floats, i: int, j: int) -> tuple[float, float]:
+    """Return between which values a covariance may lie, given all the others."""
+    both = np.array([i, j])
+    rest = np.setdiff1d(np.arange(len(residual)), both)
+    pair = np.ix_(both, rest)
+    slopes = np.linalg.solve(residual[np.ix_(rest, rest)], residual[pair].T).T
+    explained = slopes @ residual[pair].T
+    left = np.diag(residual)[both] - np.diag(explained)
+    half = float(np.sqrt(max(left[0], 0.0) * max(left[1], 0.0)))
+    return float(explained[0, 1]) - half, float(explained[0, 1]) + half
+
+
+def notes_of_residuals(
+    model: Model, scale: Floats, place: Place, never: list[tuple[int, int]]
+) -> list[Note]:
+    """Say which residuals are as good as the same, and which were never seen together."""
+    names = model.outcomes.names
+    residual = place.residual * np.outer(scale, scale)
+    deviation = np.sqrt(np.diag(residual))
+    notes = []
+    for i, j in never:
+        if model.free[i, j]:
+            low, high = bounds_of(residual, i, j)
+            ends = low / (deviation[i] * deviation[j]), high / (deviation[i] * deviation[j])
+            text = (
+                f"No row says anything of both {names[j]} and {names[i]}, so the correlation of their "
+                f"residuals is not determined; the others allow {ends[0]:.2f} to {ends[1]:.2f}."
+            )
+            notes.append(Note(Status.WEAKLY_IDENTIFIED, text))
+    R = residual / np.outer(deviation, deviation)
+    for i, j in np.argwhere(np.tril(np.abs(R) > AS_GOOD_AS_ONE, -1)):
+        if model.free[i, j] and (int(i), int(j)) not in never:
+            text = (
+                f"The residuals of {names[j]} and {names[i]} are as good as the same (correlation "
+                f"{R[i, j]:.4f}): the likelihood grows towards the edge. Leave terms out, look for a "
+                "regressor of one equation alone, or fix the covariance."
+            )
+            notes.append(Note(Status.ON_DOMAIN_EDGE, text))
+    return notes
+
+
+def notes_of_selection(model: Model, coefficients: Floats) -> list[Note]:
+    """Say where the Mills ratio of a selection is all but a combination of the outcome's regressors."""
+    notes, names = [], model.outcomes.names
+    for one in model.outcomes.selections:
+        by = one.index
+        index = model.W @ coefficients[by]
+        for j in one.places:
+            if not model.free[j, by]:
+                continue
+            share = mills_share(model, j, index, one.when)
+            own = model.mask[by] & ~model.mask[j]
+            if share > COLLINEAR:
+                why = (
+                    f"no regressor of {names[by]} is left out of {names[j]}"
+                    if not own.any()
+                    else f"what {names[by]} has of its own says little"
+                )
+                text = (
+                    f"{names[j]}: {share:.1%} of the variance of the Mills ratio of {names[by]} "
+                    "is that of "
+                    f"the regressors ({why}), so selection is told from them by the normal law of the "
+                    f"residuals alone. A regressor that moves {names[by]} and not {names[j]} would help."
+                )
+                notes.append(Note(Status.WEAKLY_IDENTIFIED, text))
+    return notes
+
+
+def mills_share(model: Model, j: int, index: Floats, when: bool) -> float:
+    """Return the share of the variance of the Mills ratio that the regressors of an outcome have too."""
+    sign = 1.0 if when else -1.0
+    shown = ~model.outcomes.at_random[:, j]
+    ratio = np.exp(norm_logpdf(index[shown]) - log_ndtr(sign * index[shown]))
+    W = np.column_stack([np.ones(int(shown.sum())), model.W[shown][:, model.mask[j]]])
+    left = ratio - W @ np.linalg.lstsq(W, ratio, rcond=None)[0]
+    total = float(((ratio - ratio.mean()) ** 2).sum())
+    return 1.0 if total <= 0.0 else 1.0 - float(left @ left) / total
+
+
+def norm_logpdf(x: Floats) -> Floats:
+    """Return the logarithm of the standard normal density."""
+    return -0.5 * (x * x + np.log(2.0 * np.pi))
+
+
+def notes_of_information(model: Model, known: Information, never: int) -> list[Note]:
+    """Say where the data say next to nothing about a direction of the parameters.
+
+    ``never`` directions are those of residuals that are never seen together, which have notes of
+    their own.
+    """
+    blank = model.outcomes.at_random.mean(axis=0)
+    most_blank = float(blank.max(initial=0.0))
+    kept = np.sort(1.0 - np.minimum(known.missing, 1.0))[never:]
+    rows = kept * len(model.W)
+    few = rows < FEWEST_KNOWN
+    # Of a latent outcome complete rows would show the number itself: most of that is always lost.
+    if not model.outcomes.latent.any():
+        few |= kept < (1.0 - HARDLY_KNOWN) * (1.0 - most_blank)
+    hardly = int(few.sum())
+    if not hardly:
+        return []
+    text = (
+        f"{hardly} of {kept.size} directions among the parameters have lost more than "
+        f"{HARDLY_KNOWN:.0%} of "
+        "what complete rows would say, or are known as from less than two rows."
+    )
+    return [Note(Status.WEAKLY_IDENTIFIED, text)]

@@ -1,0 +1,253 @@
+"""From outcomes and regressors to coefficients: where to start, the climb, and what to say about it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import block_diag
+
+from halfseen.parallel import single_blas_thread
+from halfseen.seeds import Purpose
+from halfseen.solvers.full_information.ascent import Ascent
+from halfseen.solvers.full_information.expectation import Sampling
+from halfseen.solvers.full_information.information import Information
+from halfseen.solvers.full_information.learn import (
+    Climb,
+    Settings,
+    climb,
+    likely_tops,
+    short_note,
+)
+from halfseen.solvers.full_information.m_step import singular
+from halfseen.solvers.loop import iterate
+from halfseen.solvers.regression.cut_points import CutPoints, Slopes, shortened
+from halfseen.solvers.regression.entries import Entries
+from halfseen.solvers.regression.estimate import Regressed, RegressionEstimate
+from halfseen.solvers.regression.identification import (
+    check_identified,
+    never_together,
+    notes_of_information,
+    notes_of_residuals,
+    notes_of_selection,
+)
+from halfseen.solvers.regression.layout import Regressors
+from halfseen.solvers.regression.model import Model, Setup
+from halfseen.solvers.regression.places import Place, split
+from halfseen.solvers.regression.step import RegressionChart, RegressionStep
+from halfseen.solvers.result import Note, Status
+from halfseen.theta import entries
+
+Floats = NDArray[np.float64]
+
+# Steps of each equation by itself, before residuals may go together.
+START_STEPS = 30
+# Draws of the rows that are sampled, for the log-likelihood: shifts, and points of each.
+REPLICATES, POINTS = 8, 512
+# Steps of cut points, at most, and the gain in log-likelihood that may be left to them.
+MOST_CUTS, ENOUGH = 50, 1e-9
+
+
+class Top(NamedTuple):
+    """The top of the likelihood: where it is, how sure that is, and what happened on the way."""
+
+    setup: Setup
+    climb: Climb
+    known: Information | None
+    cuts: Cuts | None
+    history: dict[str, Any]
+    tops: int
+
+
+class Cuts(NamedTuple):
+    """Learned cut points, and the derivatives of the likelihood in them."""
+
+    points: CutPoints
+    vector: Floats
+    slopes: Slopes | None
+
+
+def learn_regression(model: Model, settings: Settings) -> RegressionEstimate:
+    """Climb to the top of the likelihood, and describe the answer."""
+    with single_blas_thread():
+        setup = Setup.of(model, Regressors.of(model.W), settings.n_jobs)
+        check_identified(model, setup.rows.problem.holes)
+        ordered = "ordered" in model.outcomes.kinds
+        top = _top_with_cuts(model, setup, settings) if ordered else _top(setup, settings)
+        return _describe(model, top, settings)
+
+
+def _top(setup: Setup, settings: Settings, start: tuple[Floats, Floats] | None = None) -> Top:
+    """Climb to the highest place that several starts lead to, or from one."""
+    history: dict[str, Any] = {}
+    tops: list[Climb] = []
+    if start is None:
+        start = start_of(setup, settings)
+        tops, heights = likely_tops(setup.rows, setup.step, start, settings)
+        if tops:
+            start = tops[0].mean, tops[0].covariance
+            history["likelihoods_of_starts"] = heights
+    found = climb(setup.rows, setup.step, start, settings)
+    known = _information(setup, found, settings)
+    return Top(setup, found, known, None, history, len(tops))
+
+
+def _top_with_cuts(model: Model, setup: Setup, settings: Settings) -> Top:
+    """Climb, and let the cut points of ordered outcomes take a step, in turn."""
+    points = CutPoints.of(setup.rows, model.outcomes)
+    first = model.outcomes.first_cuts()
+    vector = np.concatenate([first[name][1:] for name in points.names])
+    always = replace(settings, standard_errors=True)
+    top, left = _top(setup, always), np.inf
+    for _ in range(MOST_CUTS):
+        if top.known is None:
+            # The likelihood has no top.
+            return top._replace(cuts=Cuts(points, vector, None))
+        chart = top.known.chart
+        assert isinstance(chart, RegressionChart)
+        slopes = Slopes.at(points, vector, chart)
+        step, left = slopes.profile_step(top.known.inverse())
+        if left < ENOUGH:
+            break
+        vector = vector + shortened(points, vector, step)
+        setup = replace(setup, rows=points.rows_at(vector))
+        place = top.climb.mean, top.climb.covariance
+        top = _top(setup, always, place)._replace(history=top.history, tops=top.tops)
+    known = top.known if settings.standard_errors else None
+    history = {**top.history, "gain_left_of_cut_points": left}
+    return top._replace(cuts=Cuts(points, vector, slopes), known=known, history=history)
+
+
+def start_of(setup: Setup, settings: Settings) -> tuple[Floats, Floats]:
+    """Return where to start: each equation by itself, and then residuals that may go together.
+
+    Cells that are independent are integrated, so that this is exact and cheap.
+    """
+    step, rows = setup.step, setup.rows
+    terms, errors = step.parts
+    q, d = step.outcomes, rows.overview.shape[1]
+    own = errors.free if isinstance(errors, Entries) else np.ones((q, q), dtype=bool)
+    given = errors.given if isinstance(errors, Entries) else np.zeros((q, q))
+    alone = Entries(own & np.eye(q, dtype=bool), np.diag(np.diag(given)))
+    by_itself = RegressionStep.of(terms, alone)
+    place = by_itself.admit(np.zeros(d), np.eye(d))
+    solver = Ascent(
+        rows, by_itself, *place, settings.accuracy, START_STEPS, False, settings.seed, True
+    )
+    state, _ = iterate(solver)
+    moments, _ = rows.expect(state.mean, state.covariance, Sampling(solver.first_points, 0))
+    return step.solve(moments, rows.overview.shape[0])
+
+
+def _information(setup: Setup, found: Climb, settings: Settings) -> Information | None:
+    """Return the information at the estimate; None where it is not wanted, or there is no top."""
+    if not settings.standard_errors or singular(found.covariance):
+        return None
+    known = found.state.information
+    n = setup.rows.overview.shape[0]
+    if known is None or known.moved(found.mean, found.covariance) > 0.0:
+        chart = RegressionChart(setup.step, found.mean, found.covariance, n)
+        known = chart.own_information(setup.rows, settings.seed)
+    return known
+
+
+def _describe(model: Model, top: Top, settings: Settings) -> RegressionEstimate:
+    """Put an estimate together, in the units of the table."""
+    setup, found, outcomes = top.setup, top.climb, model.outcomes
+    equations, scale = setup.equations, setup.equations.scale
+    place = split(found.mean, found.covariance, len(outcomes.names))
+    value, error = log_likelihood(setup, found)
+    cuts = {} if top.cuts is None else top.cuts.points.unpack(top.cuts.vector)
+    learned = 0 if top.cuts is None else top.cuts.vector.size
+    return RegressionEstimate(
+        outcomes.names,
+        model.terms,
+        equations.coefficients(place),
+        place.residual * np.outer(scale, scale),
+        model.mask,
+        equations.free,
+        cuts,
+        outcomes.kinds,
+        outcomes.categories,
+        _covariance(top),
+        value,
+        error,
+        setup.step.count(0) + learned,
+        len(model.W),
+        setup.seen / len(model.W),
+        tuple(_notes(model, top, place, settings)),
+        {
+            **top.history,
+            "steps": len(found.history),
+            "gain_left": found.state.gain,
+            "log_likelihoods": np.array([info["value"] for info in found.history]),
+        },
+        equations,
+        place,
+        Regressed(replace(model, outcomes=outcomes.cut_at(cuts)), settings.seed, settings.n_jobs),
+    )
+
+
+def _covariance(top: Top) -> Floats | None:
+    """Return the covariance of the estimates of all parameters."""
+    if top.known is None:
+        return None
+    assert isinstance(top.known.chart, RegressionChart)
+    into, inverse = derivatives(top.setup, top.known.chart), top.known.inverse()
+    if top.cuts is not None and top.cuts.slopes is not None:
+        into = block_diag(into, np.eye(top.cuts.vector.size))
+        inverse = top.cuts.slopes.whole_covariance(inverse)
+    return np.asarray(into @ inverse @ into.T)
+
+
+def derivatives(setup: Setup, chart: RegressionChart) -> Floats:
+    """Return derivatives of the parameters in the coordinates of a chart."""
+    scale, terms = setup.equations.scale, setup.step.parts[0]
+    first = setup.equations.from_terms
+    if chart.free_terms:
+        first = first @ np.kron(chart.root, np.eye(terms.offset.shape[1]))
+    units = entries(np.outer(scale, scale))
+    return block_diag(first, units[:, None] * chart.errors_derivatives)
+
+
+def log_likelihood(setup: Setup, found: Climb) -> tuple[float, float]:
+    """Return the log-likelihood of outcomes given regressors, and its Monte-Carlo error.
+
+    The engine has that of both together, in its own units.
+    """
+    rows, q = setup.rows, setup.step.outcomes
+    n, d = rows.overview.shape
+    if rows.overview.sampled:
+        place = found.mean, found.covariance
+        order = split(*place, q).parameters()
+        values = np.array(
+            [
+                rows.expect(*place, Sampling(POINTS, 0, k, Purpose.LIKELIHOOD, order))[1]
+                for k in range(REPLICATES)
+            ]
+        )
+        value, error = values.mean(), values.std(ddof=1) / math.sqrt(REPLICATES)
+    else:
+        value, error = rows.expect(found.mean, found.covariance, Sampling(1, 0))[1], 0.0
+    X = rows.problem.Y[:, q:]
+    of_regressors = -0.5 * (n * (d - q) * math.log(2.0 * math.pi) + float((X * X).sum()))
+    in_units = float(setup.seen @ np.log(setup.equations.scale))
+    return float(value) - of_regressors - in_units, float(error)
+
+
+def _notes(model: Model, top: Top, place: Place, settings: Settings) -> list[Note]:
+    """Say what was out of the ordinary."""
+    notes = []
+    if top.tops > 1 or top.setup.rows.overview.bound:
+        notes.append(Note(Status.NO_GLOBAL_GUARANTEE, ""))
+    if not top.climb.reached:
+        notes.append(short_note(top.climb, settings))
+    never = never_together(model.outcomes)
+    notes += notes_of_residuals(model, top.setup.equations.scale, place, never)
+    notes += notes_of_selection(model, top.setup.equations.coefficients(place))
+    if top.known is not None:
+        notes += notes_of_information(model, top.known, len(never))
+    return notes

@@ -1,0 +1,396 @@
+"""The outcomes of a regression: what is seen of them, and what kind each is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from halfseen.checks import is_iterable, real_array
+from halfseen.data.interval_data import IntervalData
+from halfseen.data.table import check_finite
+from halfseen.errors import ContradictionError, InputError, NotIdentifiedError
+from halfseen.missingness.base import Missingness
+from halfseen.missingness.holes import read_cells
+from halfseen.missingness.named_rules import rules as read_rules
+from halfseen.missingness.selection import Selection
+from halfseen.solvers.full_information.problem import Problem, read_problem, units_of_intervals
+from halfseen.solvers.prepare import warn
+from halfseen.solvers.result import name_some
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+KINDS = ("continuous", "binary", "ordered")
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """What is seen of the outcomes.
+
+    Attributes
+    ----------
+    data : IntervalData
+        Values and intervals: those of a latent outcome lie between its cut points.
+    codes : array of shape (n, q)
+        Of a latent outcome the number of the category of each row; NaN elsewhere.
+    rule : Missingness or None
+        What hides the rest, apart from selection.
+    at_random : boolean array of shape (n, q)
+        Cells about which no rule says anything.
+    kinds : tuple of str
+        "continuous", "binary" or "ordered".
+    categories : dict
+        For a binary or an ordered outcome, its categories from the lowest to the highest.
+    selections : tuple of Selection
+    """
+
+    data: IntervalData
+    codes: Floats
+    rule: Missingness | None
+    at_random: Mask
+    kinds: tuple[str, ...]
+    categories: dict[str, tuple[Any, ...]]
+    selections: tuple[Selection, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the outcomes."""
+        return self.data.names
+
+    @property
+    def latent(self) -> Mask:
+        """Outcomes of which no value is ever seen, and whose residuals have unit variance."""
+        return np.array([kind != "continuous" for kind in self.kinds])
+
+    def unselected(self) -> Mask:
+        """Cells that selection hides."""
+        mask = np.zeros(self.data.shape, dtype=bool)
+        for one in self.selections:
+            chosen = (self.data.lower[:, one.index] >= 0.0) == one.when
+            for j in one.places:
+                mask[:, j] |= ~chosen
+        return mask
+
+    def first_cuts(self) -> dict[str, Floats]:
+        """Return cut points of a standard normal with the shares of the categories, the first at 0."""
+        out = {}
+        for j, name in enumerate(self.names):
+            if self.kinds[j] == "ordered":
+                known = self.codes[~np.isnan(self.codes[:, j]), j]
+                counts = np.bincount(known.astype(int), minlength=len(self.categories[name]))
+                cuts = ndtri(np.cumsum(counts)[:-1] / known.size)
+                out[name] = cuts - cuts[0]
+        return out
+
+    def cut_at(self, cuts: Mapping[str, Floats]) -> Outcomes:
+        """Return them with the categories of latent outcomes between these cut points."""
+        lower, upper = self.data.lower.copy(), self.data.upper.copy()
+        for j in np.flatnonzero(self.latent):
+            ends = np.concatenate([[-np.inf], cuts.get(self.names[j], np.zeros(1)), [np.inf]])
+            known = ~np.isnan(self.codes[:, j])
+            code = self.codes[known, j].astype(int)
+            lower[known, j], upper[known, j] = ends[code], ends[code + 1]
+        return replace(self, data=self.data.with_ends(lower, upper))
+
+    def problem(self, units: tuple[Floats, Floats] | None = None) -> Problem:
+        """Return them as the engine reads a table, in given units or those of what is seen."""
+        blank = self.at_random & ~self.data.seen
+        return read_problem(self.data, self.rule, blank, units=units or self._units())
+
+    def _units(self) -> tuple[Floats, Floats]:
+        """Centre and scale of what is known of each outcome; latent ones have units of their own."""
+        centre, scale = np.zeros(len(self.names)), np.ones(len(self.names))
+        own = np.flatnonzero(~self.latent)
+        if own.size:
+            lower, upper = self.data.lower[:, own], self.data.upper[:, own]
+            some = IntervalData(lower, upper, [self.names[j] for j in own])
+            centre[own], scale[own] = units_of_intervals(some)
+        return centre, scale
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One outcome as it was read.
+
+    Attributes
+    ----------
+    lower, upper : arrays of shape (n,)
+        Of a latent outcome the numbers of categories, as values; NaN where nothing is known.
+    kind : str
+    categories : tuple
+        Of a latent outcome, from the lowest to the highest.
+    """
+
+    lower: Floats
+    upper: Floats
+    kind: str
+    categories: tuple[Any, ...] = ()
+
+
+def read_outcomes(
+    columns: Mapping[str, Any],
+    given: Any = None,
+    kinds: Mapping[str, Any] | None = None,
+    missing_at_random: Any = None,
+) -> Outcomes:
+    """Read outcomes by name, the rules about them, and what kind each is.
+
+    ``columns`` has an ``IntervalData`` of one column, or an array, for each outcome; None for the index
+    of a selection that is not in the table.
+    """
+    names = list(columns)
+    rule, selections = split_rules(given)
+    selections = tuple(one.for_columns(names) for one in selections)
+    if rule is not None:
+        rule = rule.for_columns(names)
+    kinds = _told_kinds(names, kinds) | {names[one.index]: "binary" for one in selections}
+    read = [
+        _read_column(name, column, kinds.get(name))
+        if column is not None
+        else _index_of(name, [one for one in selections if names[one.index] == name], columns)
+        for name, column in columns.items()
+    ]
+    outcomes = Outcomes(
+        _intervals(names, read),
+        np.column_stack(
+            [one.lower if one.categories else np.full(len(one.lower), np.nan) for one in read]
+        ),
+        rule,
+        np.zeros((len(read[0].lower), len(read)), dtype=bool),
+        tuple(column.kind for column in read),
+        {name: one.categories for name, one in zip(names, read, strict=True) if one.categories},
+        selections,
+    )
+    outcomes = outcomes.cut_at(outcomes.first_cuts())
+    outcomes = replace(outcomes, at_random=_at_random(outcomes, missing_at_random))
+    # A table of intervals says itself that a cell may be anything.
+    _warn_of_blanks(outcomes, [not isinstance(columns[name], IntervalData) for name in names])
+    return outcomes
+
+
+def split_rules(given: Any) -> tuple[Missingness | None, tuple[Selection, ...]]:
+    """Tell selections from the rule for all other cells."""
+    if given is None:
+        return None, ()
+    if isinstance(given, Missingness):
+        parts: list[Any] = [given]
+    elif isinstance(given, str | Mapping):
+        parts = [read_rules(given)]
+    elif is_iterable(given):
+        several = list(given)
+        texts = [one for one in several if isinstance(one, str)]
+        parts = [one for one in several if not isinstance(one, str)]
+        parts += [read_rules(texts)] if texts else []
+    else:
+        parts = [given]
+    parts = [read_rules(one) if isinstance(one, Mapping) else one for one in parts]
+    wrong = [one for one in parts if not isinstance(one, Missingness)]
+    if wrong:
+        raise InputError(
+            f"rules must be rules such as rules({'lead': '>=0.5'}) or Selection('wage', "
+            "by='works'), or a "
+            f"list of them; got {wrong[0]!r}."
+        )
+    others = [one for one in parts if not isinstance(one, Selection)]
+    if len(others) > 1:
+        raise InputError(
+            f"beside Selection there may be one rule; got {len(others)}. Put them together: "
+            "rules([...]) takes several, and Combined takes any rules of different columns."
+        )
+    chosen = tuple(one for one in parts if isinstance(one, Selection))
+    return (others[0] if others else None), chosen
+
+
+def _told_kinds(names: Sequence[str], kinds: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Read what was said about the kinds of outcomes."""
+    if kinds is None:
+        return {}
+    if not isinstance(kinds, Mapping):
+        raise InputError(
+            'kinds must say the kind of outcomes by name, as in kinds={"works": "binary"}; got '
+            f"{kinds!r}."
+        )
+    for name, kind in kinds.items():
+        if name not in names:
+            raise InputError(
+                f"kinds speaks of {name!r}, but the outcomes are {name_some(list(names), 8)}."
+            )
+        if isinstance(kind, str) and kind not in KINDS:
+            raise InputError(
+                f"the kind of an outcome is one of {', '.join(KINDS)}, or the list of its categories "
+                f"from the lowest to the highest; got {kind!r} for {name}."
+            )
+        if not isinstance(kind, str) and (not is_iterable(kind) or len(list(kind)) < 2):
+            raise InputError(f"at least 2 categories are needed for {name}; got {kind!r}.")
+    return dict(kinds)
+
+
+def _read_column(name: str, column: Any, told: Any) -> Column:
+    """Read one outcome."""
+    if isinstance(column, IntervalData):
+        lower, upper = column.lower[:, 0], column.upper[:, 0]
+        if told in (None, "continuous"):
+            _doubt_two_values(name, lower[lower == upper], told)
+            return Column(lower, upper, "continuous")
+        if not (column.seen | column.at_random).all():
+            raise InputError(
+                f"{name} is to be {told if isinstance(told, str) else 'ordered'}, but some of its cells "
+                "are intervals. Write the categories as they are."
+            )
+        column = column.values[:, 0]
+    values = np.asarray(column)
+    if told is None and values.dtype == bool:
+        told = "binary"
+    if told is None or told == "continuous":
+        numbers = _numbers(name, values)
+        _doubt_two_values(name, numbers[~np.isnan(numbers)], told)
+        return Column(
+            np.where(np.isnan(numbers), -np.inf, numbers),
+            np.where(np.isnan(numbers), np.inf, numbers),
+            "continuous",
+        )
+    return _read_categories(name, values, told)
+
+
+def _doubt_two_values(name: str, seen: Floats, told: Any) -> None:
+    """Raise where an outcome has two values alone, and nobody said what it is."""
+    if told is None and seen.size and np.isin(seen, (0.0, 1.0)).all():
+        raise InputError(
+            f"{name} holds 0 and 1 alone. Say kinds={{{name!r}: 'binary'}} for a probit (a latent "
+            "number "
+            f"whose sign is seen), or kinds={{{name!r}: 'continuous'}} to take them as measurements."
+        )
+
+
+def _numbers(name: str, values: NDArray[Any]) -> Floats:
+    """Read the values of a continuous outcome; NaN where hidden."""
+    try:
+        numbers = real_array(name, values)
+    except InputError:
+        raise InputError(
+            f"{name} holds texts. Say kinds={{{name!r}: [...]}} with its categories from the "
+            "lowest to the "
+            "highest, or read cells such as '<0.5' with from_frame or read_csv."
+        ) from None
+    check_finite(numbers[:, None], (name,))
+    return numbers
+
+
+def _read_categories(name: str, values: NDArray[Any], told: Any) -> Column:
+    """Read the numbers of categories, the lowest being 0."""
+    blank = np.array([one is None or bool(one != one) for one in values.tolist()])
+    present = values[~blank].tolist()
+    if isinstance(told, str):
+        distinct = set(present)
+        if told == "ordered" and any(isinstance(one, str) for one in distinct):
+            raise InputError(
+                f"{name} holds texts, whose order is not known. Say it, from the lowest to the highest: "
+                f"kinds={{{name!r}: {sorted(map(str, distinct))!r}}}."
+            )
+        categories = tuple(sorted(distinct))
+    else:
+        categories = tuple(told)
+    if told == "binary" and len(categories) > 2:
+        raise InputError(
+            f"{name} is to be binary, but has {len(categories)} values: "
+            f"{name_some([repr(one) for one in categories], 5)}. "
+            f"Say kinds={{{name!r}: 'ordered'}} if they have an order."
+        )
+    place = {one: k for k, one in enumerate(categories)}
+    numbers = np.full(len(values), np.nan)
+    for row in np.flatnonzero(~blank):
+        one = values[row].item() if hasattr(values[row], "item") else values[row]
+        if one not in place:
+            raise InputError(
+                f"the value is {one!r}, but the categories are "
+                f"{name_some([*map(repr, categories)], 8)}.",
+                int(row),
+                name,
+            )
+        numbers[row] = place[one]
+    empty = [str(one) for k, one in enumerate(categories) if not (numbers == k).any()]
+    if empty or len(categories) < 2:
+        lacking = f"category {name_some(empty)} has" if empty else "a second category has"
+        raise NotIdentifiedError(
+            f"{name}: {lacking} no row, so nothing says where it lies. Leave it out, or put it together "
+            "with another."
+        )
+    kind = "binary" if len(categories) == 2 else "ordered"
+    return Column(numbers, numbers, kind, categories)
+
+
+def _index_of(name: str, selections: list[Selection], columns: Mapping[str, Any]) -> Column:
+    """Return the index of a selection that no column shows: which outcomes are seen shows it."""
+    if not selections:
+        raise InputError(f"there is no column {name!r} in the data.")
+    chosen = None
+    for one in selections:
+        for k in one.places:
+            outcome = list(columns)[k]
+            column = columns[outcome]
+            seen = (
+                ~column.at_random[:, 0]
+                if isinstance(column, IntervalData)
+                else ~np.isnan(_numbers(outcome, np.asarray(column)))
+            )
+            own = seen if one.when else ~seen
+            chosen = own if chosen is None else chosen | own if one.when else chosen & own
+    assert chosen is not None
+    return _read_categories(name, chosen.astype(float), "binary")
+
+
+def _intervals(names: Sequence[str], read: Sequence[Column]) -> IntervalData:
+    """Put outcomes beside each other; of latent ones nothing is known before they are cut."""
+    n = len(read[0].lower)
+    far = np.full(n, np.inf)
+    lower = [-far if one.categories else one.lower for one in read]
+    upper = [far if one.categories else one.upper for one in read]
+    return IntervalData(np.column_stack(lower), np.column_stack(upper), names)
+
+
+def _at_random(outcomes: Outcomes, given: Any) -> Mask:
+    """Return the cells about which no rule says anything, and check what selection shows."""
+    data = outcomes.data
+    mask = np.zeros(data.shape, dtype=bool)
+    if given is not None:
+        mask = np.array(read_cells("missing_at_random", given))
+        if mask.dtype != bool or mask.shape != data.shape:
+            raise InputError(
+                f"missing_at_random must be a boolean array of shape {data.shape}, one for each "
+                "outcome; "
+                f"got dtype {mask.dtype} and shape {mask.shape}."
+            )
+    for one in outcomes.selections:
+        by = one.index
+        chosen = (data.lower[:, by] >= 0.0) == one.when
+        unknown = data.at_random[:, by]
+        for j in one.places:
+            wrong = np.flatnonzero(~data.at_random[:, j] & ~chosen & ~unknown)
+            if wrong.size:
+                raise ContradictionError(
+                    f"the value is seen, but {data.names[by]} says that it is not "
+                    f"({wrong.size} such rows). Correct the column, or set the value to NaN.",
+                    int(wrong[0]),
+                    data.names[j],
+                )
+            mask[:, j] |= data.at_random[:, j] & ~chosen
+    return mask
+
+
+def _warn_of_blanks(outcomes: Outcomes, plain: list[bool]) -> None:
+    """Warn of blank cells that nothing explains."""
+    blank = outcomes.data.blank & ~outcomes.at_random & plain
+    if outcomes.rule is None and blank.any():
+        counts = [
+            f"{outcomes.names[j]} ({int(blank[:, j].sum())})"
+            for j in np.flatnonzero(blank.any(axis=0))
+        ]
+        warn(
+            f"cells are blank in {name_some(counts)}, and no rule says why; they are taken to be "
+            "missing at random. If values are hidden because of what they are, state the rule."
+        )
