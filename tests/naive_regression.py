@@ -26,7 +26,7 @@ BENDS = (-8.0, -3.0, 0.0, 3.0, 8.0)
 # Halvings that find the top of an integrand, and where it has dropped.
 HALVINGS = 45
 # Width of differences of slopes, which are exact, in standard errors: they err by some W²/n.
-WIDTH = 1e-3
+WIDTH = 1e-4
 # The top is found when the log-likelihood rises by less than this over a standard error.
 FLAT = 1e-6
 
