@@ -21,6 +21,10 @@ from halfseen.data.design import (
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.table import frame_kind, read_table
 from halfseen.errors import ConvergenceWarning, InputError
+from halfseen.missingness.base import Missingness
+from halfseen.missingness.named_rules import rules as read_rules
+from halfseen.missingness.self_censoring import SelfCensoring
+from halfseen.missingness.sets import SeenSet
 from halfseen.parallel import resolve_jobs
 from halfseen.regression.fit import RegressionFit
 from halfseen.regression.outcome_cells import Cells, column_of, outcome_cells
@@ -29,6 +33,7 @@ from halfseen.solvers.full_information.full import ACCURACY, MOST_STEPS
 from halfseen.solvers.full_information.learn import Settings
 from halfseen.solvers.prepare import warn
 from halfseen.solvers.regression.learn_regression import learn_regression
+from halfseen.solvers.regression.learn_truncated import learn_truncated
 from halfseen.solvers.regression.model import Model
 from halfseen.solvers.regression.outcomes import Outcomes, read_outcomes, split_rules
 from halfseen.solvers.result import Status, name_some
@@ -46,6 +51,7 @@ def regress(
     fixed: Mapping[str, Mapping[str, float]] | None = None,
     equal: Sequence[Sequence[tuple[str, str]]] | None = None,
     missing_at_random: ArrayLike | None = None,
+    truncated: Any = None,
     robust: bool = False,
     cluster: Any = None,
     names: Sequence[str] | None = None,
@@ -88,6 +94,10 @@ def regress(
         Coefficients that are the same: ``[[("lead", "age"), ("zinc", "age")]]``.
     missing_at_random : boolean array of shape (n, outcomes), optional
         Hidden cells that are simply missing: the rule says nothing about them.
+    truncated : mapping, optional
+        Where the one outcome must lie for a row to be in the table at all: ``{"wage": ">=0"}``, a
+        set such as ``between(0, 10)``, or ``DetectionLimits`` that differ by row. Rows that were
+        left out are not counted, so what is learned is the law of the outcome given that it is in the set.
     robust : bool
         Whether standard errors are those of the sandwich, which do not believe the model.
     cluster : str or array-like of shape (n,), optional
@@ -130,6 +140,8 @@ def regress(
         kinds = columns.kinds
     else:
         design, columns = _of_arrays(model, data, names, intercept)
+    if truncated is not None:
+        rules = _truncation(columns.cells, rules, truncated)
     outcomes = read_outcomes(columns.cells, rules, kinds, missing_at_random)
     if len(outcomes.data) != len(design.matrix):
         raise InputError(
@@ -146,7 +158,8 @@ def regress(
         progress,
         n_jobs,
     )
-    estimate = learn_regression(wanted, settings)
+    learn = learn_regression if truncated is None else learn_truncated
+    estimate = learn(wanted, settings)
     frame = "pandas" if frame_kind(data) == "pandas" or frame_kind(model) == "pandas" else None
     given = {field.name: getattr(estimate, field.name) for field in fields(estimate)}
     fit = RegressionFit(**given, design=design, data=data, frame=frame)
@@ -200,6 +213,40 @@ def _of_arrays(
             )
         cells = {name: table.values[:, j] for j, name in enumerate(called)}
     return design_of_arrays(X, outcomes=list(cells), intercept=intercept), Cells(cells, {})
+
+
+def _truncation(cells: Mapping[str, Any], rules: Any, given: Any) -> Missingness:
+    """Read in which set the outcome of a row must lie for the row to be in the table."""
+    if len(cells) != 1:
+        raise InputError(
+            f"rows that are not in the table are for a regression of one outcome; got {len(cells)}."
+        )
+    if rules is not None:
+        raise InputError(
+            "truncated says why rows are not there; hidden cells need rules without it."
+        )
+    ((name, column),) = cells.items()
+    values = column.values if isinstance(column, IntervalData) else np.asarray(column, dtype=float)
+    if np.isnan(values).any():
+        row = int(np.flatnonzero(np.isnan(values))[0])
+        raise InputError(
+            "the outcome is not seen; with truncated every row in the table shows it. Leave such "
+            "rows out.",
+            row,
+            name,
+        )
+    if isinstance(given, Mapping):
+        if list(given) != [name]:
+            raise InputError(f"truncated must speak of the outcome {name}; got {list(given)!r}.")
+        given = given[name]
+    if isinstance(given, str):
+        given = read_rules({name: given})
+    if not isinstance(given, Missingness | SeenSet):
+        raise InputError(
+            f"truncated must be a set, such as {{{name!r}: '>=0'}} or between(0, 10); got {given!r}."
+        )
+    rule = given if isinstance(given, Missingness) else SelfCensoring([given])
+    return rule.for_columns([name])
 
 
 def _model(

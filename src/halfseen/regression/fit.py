@@ -21,6 +21,7 @@ from halfseen.seeds import Purpose, RandomState, keyed_generator, seed_of
 from halfseen.solvers.inference.intervals import Limits
 from halfseen.solvers.inference.uncertainty import principal_axes
 from halfseen.solvers.regression.estimate import RegressionEstimate
+from halfseen.solvers.regression.learn_truncated import quantile_residuals
 from halfseen.solvers.regression.outcomes import Outcomes
 from halfseen.solvers.regression.places import Place
 from halfseen.solvers.regression.prediction import (
@@ -69,6 +70,8 @@ class RegressionFit(RegressionEstimate):
     notes : tuple of Note
     history : mapping
         ``steps``, ``gain_left`` and ``log_likelihoods`` of the climb.
+    truncation : pair of arrays or None
+        Ends of the set in which rows are in the table at all, where others are not.
     design : Design
         How regressors are made of columns.
     clusters : int or None
@@ -394,6 +397,8 @@ class RegressionFit(RegressionEstimate):
         >>> bool(abs(fit.residuals().std() - 1.0) < 0.1)
         True
         """
+        if self.truncation is not None:
+            return self._rows(quantile_residuals(self)[:, None], self._index_of(None))
         outcomes, W = self._outcomes_of(None), self._regressors(None)
         drawn = drawn_outcomes(self, outcomes, W, place_of(self), seed_of(random_state), 0)
         values = (drawn - predictor(self.weights, W)) / np.sqrt(np.diag(self.residual))

@@ -52,6 +52,8 @@ def _scores(fit: RegressionFit) -> Floats:
     """Return the derivatives of each row's log-likelihood in the parameters of a fit."""
     model, equations, place = fit.source.model, fit.equations, place_of(fit)  # type: ignore[union-attr]
     assert equations is not None
+    if fit.source.scores is not None:  # type: ignore[union-attr]
+        return fit.source.scores  # type: ignore[union-attr]
     rows = rows_of(model.outcomes, model.W, equations, fit.source.n_jobs)  # type: ignore[union-attr]
     scores = row_scores(rows, place)
     # Γ of the engine is Γ Tᵀ in other units, and Σ_e another unit each.

@@ -31,11 +31,14 @@ class Regressed:
         With the cut points that were learned.
     seed : int
     n_jobs : int or None
+    scores : array of shape (n, parameters) or None
+        What each row says of the parameters, where that is known already.
     """
 
     model: Model
     seed: int
     n_jobs: int | None
+    scores: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +75,8 @@ class RegressionEstimate:
     place : Place
         The same in the units of the engine.
     source : Regressed or None
+    truncation : pair of arrays of shape (n, pieces), or None
+        Ends of the set in which rows are in the table at all, where others are not.
     """
 
     outcomes: tuple[str, ...]
@@ -94,6 +99,7 @@ class RegressionEstimate:
     equations: Equations | None = None
     place: Place | None = None
     source: Regressed | None = None
+    truncation: tuple[Floats, Floats] | None = None
 
     @property
     def status(self) -> Status:
