@@ -656,7 +656,7 @@ ALLOWED = "A formula has columns and functions of them"
         ("y ~ log(grösse)", "the regressor 'grösse' is not in the data; did you mean 'größe'?"),
         (
             "y ~ nothing_like_it",
-            r"is not in the data\. Their columns: y, z, age, dose, site, arm, grade, smokes, …",
+            r"is not in the data\. Their columns: y, z, age, dose, site, arm, grade, smokes, and others",
         ),
         ("y ~ age + y", "y is an outcome and stands among the regressors too"),
         ("y + z ~ log(z)", "z is an outcome and stands"),

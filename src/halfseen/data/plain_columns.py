@@ -70,7 +70,7 @@ class PlainColumns(Mapping[str, NDArray[Any]]):
             listed = ", ".join(printable(known) for known in self.names[:8]) or "none"
             raise InputError(
                 f"{what} {printable(name)!r} is not in the data{close_to(name, self.names)} Their "
-                f"columns: {listed}{', …' if len(self.names) > 8 else '.'}"
+                f"columns: {listed}{', and others' * (len(self.names) > 8)}."
             )
 
     def __getitem__(self, name: str) -> NDArray[Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from halfseen.checks import positive_number, real_array, whole_number
+from halfseen.checks import is_iterable, positive_number, real_array, whole_number
 from halfseen.data.design import (
     Design,
     check_design,
@@ -19,7 +19,7 @@ from halfseen.data.design import (
     read_design,
 )
 from halfseen.data.interval_data import IntervalData
-from halfseen.data.table import frame_kind, read_table
+from halfseen.data.table import frame_kind, listed_names, read_table
 from halfseen.errors import ConvergenceWarning, InputError
 from halfseen.missingness.base import Missingness
 from halfseen.missingness.named_rules import rules as read_rules
@@ -39,6 +39,9 @@ from halfseen.solvers.regression.outcomes import Outcomes, read_outcomes, split_
 from halfseen.solvers.result import Status, name_some
 
 Floats = NDArray[np.float64]
+
+# Coefficients that are given: the square of larger ones overflows.
+LARGEST = 1e100
 
 
 def regress(
@@ -97,7 +100,8 @@ def regress(
     truncated : mapping, optional
         Where the one outcome must lie for a row to be in the table at all: ``{"wage": ">=0"}``, a
         set such as ``between(0, 10)``, or ``DetectionLimits`` that differ by row. Rows that were
-        left out are not counted, so what is learned is the law of the outcome given that it is in the set.
+        left out are not counted, so what is learned is the law of the outcome given that it is in
+        the set.
     robust : bool
         Whether standard errors are those of the sandwich, which do not believe the model.
     cluster : str or array-like of shape (n,), optional
@@ -194,6 +198,11 @@ def _of_arrays(
             "regressors are needed: regress(formula, data), or regress(Y, X) for arrays; for a mean "
             "and a covariance alone there is fit(X)."
         )
+    if Y is None or (np.isscalar(Y) and not isinstance(Y, str)):
+        raise InputError(
+            "the model must be a formula such as 'lead + zinc ~ age', a mapping from outcomes to their "
+            f"regressors, or a table of outcomes; got {Y!r}."
+        )
     if isinstance(Y, IntervalData):
         # Names that nobody gave are those of regressors too.
         unnamed = Y.names == tuple(f"x{j}" for j in range(len(Y.names)))
@@ -206,7 +215,8 @@ def _of_arrays(
         values = np.atleast_1d(real_array("the outcomes", Y))
         values = values[:, None] if values.ndim == 1 else values
         table = read_table(values, fewest_rows=1)
-        called = [f"y{j}" for j in range(table.values.shape[1])] if names is None else list(names)
+        numbered = [f"y{j}" for j in range(table.values.shape[1])]
+        called = numbered if names is None else list(listed_names(names))
         if len(called) != table.values.shape[1]:
             raise InputError(
                 f"names must be {table.values.shape[1]}, one for each outcome; got {len(called)}."
@@ -276,13 +286,19 @@ def _residuals(outcomes: Outcomes, covariance: ArrayLike | str) -> tuple[NDArray
         free[latent, latent] = False
         return free, given
     given = real_array("covariance", covariance)
-    if given.shape != (q, q) or not np.allclose(given, given.T):
+    if given.shape != (q, q):
         raise InputError(
             f"covariance must be a symmetric array of shape ({q}, {q}), one row for each outcome; got "
             f"shape {given.shape}."
         )
-    if not np.isfinite(given).all() or np.linalg.eigvalsh(given)[0] <= 0.0:
-        raise InputError("covariance must be positive definite.")
+    if not (np.isfinite(given).all() and np.allclose(given, given.T)):
+        raise InputError(f"covariance must be finite and symmetric; got {given.tolist()}.")
+    least = float(np.linalg.eigvalsh(given)[0])
+    if least <= 0.0:
+        raise InputError(
+            "covariance must be positive definite, but its smallest eigenvalue is "
+            f"{least:.3g}. Make its correlations smaller."
+        )
     wrong = [outcomes.names[j] for j in np.flatnonzero(latent & (np.diag(given) != 1.0))]
     if wrong:
         raise InputError(f"residuals of latent outcomes have variance 1: {name_some(wrong)}.")
@@ -315,11 +331,24 @@ def _fixed(design: Design, given: Mapping[str, Mapping[str, float]] | None) -> F
         )
     for outcome, terms in given.items():
         for term, value in terms.items():
-            number = float(real_array(f"the coefficient of {term}", value))
-            if not np.isfinite(number):
-                raise InputError(f"the coefficient of {term} must be finite; got {value!r}.")
-            out[_term_of(design, outcome, term)] = number
+            number = real_array(f"the coefficient of {term}", value)
+            if number.ndim or not np.abs(number) < LARGEST:
+                raise InputError(
+                    f"the coefficient of {term} must be a finite number below {LARGEST:g}; got "
+                    f"{value!r}."
+                )
+            out[_term_of(design, outcome, term)] = float(number)
     return out
+
+
+def _is_group(group: Any) -> bool:
+    """Whether these are pairs of texts, at least two."""
+    return (
+        isinstance(group, Sequence)
+        and len(group) > 1
+        and all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in group)
+        and all(isinstance(name, str) for pair in group for name in pair)
+    )
 
 
 def _ties(
@@ -331,8 +360,8 @@ def _ties(
     free = design.mask & np.isnan(fixed)
     place = {tuple(at): k for k, at in enumerate(np.argwhere(free).tolist())}
     first = np.arange(len(place))
-    for group in equal:
-        if len(group) < 2 or not all(len(pair) == 2 for pair in group):
+    for group in equal if is_iterable(equal) else [equal]:
+        if not _is_group(group):
             raise InputError(
                 "equal must be groups of (outcome, term), as in "
                 f"equal=[[('lead', 'age'), ('zinc', 'age')]]; got {group!r}."

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.data.design import columns_of
+from halfseen.data.design import ArrayCoding, columns_of
+from halfseen.data.table import frame_kind
 from halfseen.errors import InputError
 from halfseen.solvers.regression.prediction import predicted
 
@@ -98,10 +99,13 @@ def _columns(fit: RegressionFit, data: Any) -> dict[str, Any]:
     """Return the columns that regressors are made of."""
     design = fit.design
     assert design is not None
-    if isinstance(data, np.ndarray) or not hasattr(data, "__getitem__"):
-        array = np.asarray(data, dtype=float)
-        return {name: array[:, j] for j, name in enumerate(design.variables)}
+    if isinstance(design.coding, ArrayCoding) and frame_kind(data) is None:
+        # With no formula regressors are these columns as they are, behind an intercept.
+        matrix = design.matrix_for(data)[:, -len(design.variables) :]
+        return {name: matrix[:, j] for j, name in enumerate(design.variables)}
     columns = columns_of(data)
+    for name in design.variables:
+        columns.check(name, "the regressor")
     return {name: columns[name] for name in design.variables}
 
 

@@ -157,6 +157,11 @@ class RegressionErrors:
         True
         """
         fit = self.fit
+        if not callable(function):
+            raise InputError(
+                "of takes a function of coefficients and residual covariance, such as "
+                f"lambda B, S: B[1, 0] / B[2, 0]; got {function!r}."
+            )
 
         def ask(vector: Floats) -> Floats:
             weights, residual, _ = fit.unpack(vector)

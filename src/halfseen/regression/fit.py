@@ -37,6 +37,8 @@ from halfseen.theta import symmetric
 Floats = NDArray[np.float64]
 
 KINDS = ("latent", "seen", "hidden_probability", "given_seen", "categories")
+# Those whose standard errors come from those of the parameters.
+WITH_ERRORS = KINDS[:3]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -232,8 +234,7 @@ class RegressionFit(RegressionEstimate):
               category.
             - ``hidden_probability``: of being hidden by the rule, or not selected.
             - ``given_seen``: the outcome where it is seen, and its mean given all that is seen of
-            the row
-              where not.
+              the row where not.
             - ``categories``: the probabilities of the categories of latent outcomes, by name.
         standard_error : bool
             Whether to return standard errors too, from those of the parameters (``latent``, ``seen``
@@ -249,17 +250,21 @@ class RegressionFit(RegressionEstimate):
         >>> rng = np.random.default_rng(0)
         >>> x = rng.normal(size=(400, 1))
         >>> y = x + rng.normal(size=(400, 1))
-        >>> fit = hs.regress(np.where(y > 0, y, np.nan), x, hs.DetectionLimits(lower=0.0),
-        random_state=0)
-        >>> fit.predict([[-1.0], [1.0]]).round(1)
+        >>> fit = hs.regress(np.where(y > 0, y, np.nan), x, hs.DetectionLimits(lower=0.0))
+        >>> fit.predict([[-1.0], [1.0]]).round()
         array([[-1.],
                [ 1.]])
         >>> fit.predict([[-1.0], [1.0]], kind="hidden_probability").round(1)
-        array([[0.8],
-               [0.2]])
+        array([[0.9],
+               [0.1]])
         """
         if kind not in KINDS:
             raise InputError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}.")
+        if standard_error and kind not in WITH_ERRORS:
+            raise InputError(
+                f"there are standard errors of {', '.join(WITH_ERRORS)}; got kind={kind!r}. Leave "
+                "standard_error out, or draw_imputations for what hidden outcomes can be."
+            )
         W = self._regressors(new)
         index = self._index_of(new)
         if kind == "given_seen":
@@ -361,8 +366,7 @@ class RegressionFit(RegressionEstimate):
         >>> rng = np.random.default_rng(0)
         >>> x = rng.normal(size=(400, 1))
         >>> y = x + rng.normal(size=(400, 1))
-        >>> fit = hs.regress(np.where(y > 0, y, np.nan), x, hs.DetectionLimits(lower=0.0),
-        random_state=0)
+        >>> fit = hs.regress(np.where(y > 0, y, np.nan), x, hs.DetectionLimits(lower=0.0))
         >>> tables = fit.draw_imputations(m=3, random_state=0)
         >>> len(tables), bool((tables[0][np.isnan(y) | (y <= 0)] < 0.0).all())
         (3, True)
@@ -392,8 +396,7 @@ class RegressionFit(RegressionEstimate):
         >>> rng = np.random.default_rng(0)
         >>> x = rng.normal(size=(400, 1))
         >>> y = x + rng.normal(size=(400, 1))
-        >>> fit = hs.regress(np.where(y > 0, y, np.nan), x, hs.DetectionLimits(lower=0.0),
-        random_state=0)
+        >>> fit = hs.regress(np.where(y > 0, y, np.nan), x, hs.DetectionLimits(lower=0.0))
         >>> bool(abs(fit.residuals().std() - 1.0) < 0.1)
         True
         """
@@ -439,7 +442,7 @@ class RegressionFit(RegressionEstimate):
         >>> import numpy as np, halfseen as hs
         >>> rng = np.random.default_rng(0)
         >>> x = rng.normal(size=(200, 1))
-        >>> fit = hs.regress(2.0 * x + rng.normal(size=(200, 1)), x, names=["dose", "lead"])
+        >>> fit = hs.regress(2.0 * x + rng.normal(size=(200, 1)), x)
         >>> round(fit.to_dict()["outcomes"]["y0"]["coefficients"]["x0"]["estimate"])
         2
         """

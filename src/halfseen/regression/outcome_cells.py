@@ -12,8 +12,9 @@ from halfseen.data.readers import UnreadableError, from_frame
 from halfseen.data.table import frame_kind
 from halfseen.errors import InputError
 from halfseen.missingness.selection import Selection
+from halfseen.missingness.written import NotSaved
 from halfseen.solvers.regression.estimate import RegressionEstimate
-from halfseen.solvers.regression.outcomes import Outcomes, read_outcomes
+from halfseen.solvers.regression.outcomes import Outcomes, kinds_by_name, read_outcomes
 from halfseen.solvers.result import name_some
 
 
@@ -28,7 +29,7 @@ def outcome_cells(
     outcomes: Sequence[str], data: Any, indices: set[str], kinds: Mapping[str, Any] | None
 ) -> Cells:
     """Return the columns of outcomes; None for the index of a selection that is not there."""
-    told = dict(kinds or {})
+    told = kinds_by_name(kinds)
     if isinstance(data, IntervalData):
         known = {
             name: column_of(data, data.names.index(name)) if name in data.names else None
@@ -45,6 +46,7 @@ def outcome_cells(
         elif name not in columns and name in indices:
             cells[name] = None
         else:
+            columns.check(name, "the outcome")
             column = columns.column(name)
             if column.levels is not None and name not in told:
                 told[name] = [level for level in column.levels if level in set(column.values)]
@@ -81,9 +83,10 @@ def _read_texts(data: Any, names: Sequence[str]) -> dict[str, IntervalData]:
         try:
             out[name] = from_frame(data, columns=[name])
         except UnreadableError as error:
-            if len(error.cells) < len(data):
-                raise
-            words = sorted({cell.text for cell in error.cells})
+            texts = FrameColumns(data).column([*FrameColumns(data).names].index(name)).texts or []
+            words = sorted({text for text in texts if text})
+            if any(character.isdigit() for character in "".join(words)):
+                raise error
             raise InputError(
                 f"{name} holds words: {name_some(words, 5)}. Say kinds={{{name!r}: [...]}} with its "
                 "categories from the lowest to the highest."
@@ -104,10 +107,13 @@ def column_of(data: IntervalData, place: int) -> IntervalData:
 
 def outcomes_like(fit: RegressionEstimate, new: Any) -> Outcomes:
     """Read the outcomes of new rows as those of a fit were read."""
-    if fit.source is None:
-        raise InputError("this fit does not hold its rules (a saved fit never does).")
-    old = fit.source.model.outcomes
-    told = {name: list(cells) for name, cells in old.categories.items()}
+    old = fit.hiding
+    if isinstance(old.rule, NotSaved):
+        raise InputError(
+            f"this fit was saved without its rule, {old.rule.shown}: a file holds no functions. Fit the "
+            "model again to ask for outcomes given what is seen."
+        )
+    told = {name: list(cells) for name, cells in fit.categories.items()}
     names = list(old.names)
     given: list[Any] = [
         Selection([names[k] for k in one.places], names[one.index], one.when)
@@ -116,4 +122,6 @@ def outcomes_like(fit: RegressionEstimate, new: Any) -> Outcomes:
     cells = outcome_cells(names, new, {str(one.by) for one in given}, told).cells
     if old.rule is not None:
         given.append(old.rule)
-    return read_outcomes(cells, given, told).cut_at(fit.cut_points)
+    # Of few new rows there may be values such as 0 and 1 alone.
+    plain = {name: "continuous" for name in names if name not in told}
+    return read_outcomes(cells, given, {**told, **plain}).cut_at(fit.cut_points)

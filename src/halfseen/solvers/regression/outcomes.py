@@ -18,6 +18,7 @@ from halfseen.missingness.base import Missingness
 from halfseen.missingness.holes import read_cells
 from halfseen.missingness.named_rules import rules as read_rules
 from halfseen.missingness.selection import Selection
+from halfseen.missingness.truncation import RowTruncation
 from halfseen.solvers.full_information.problem import Problem, read_problem, units_of_intervals
 from halfseen.solvers.prepare import warn
 from halfseen.solvers.result import name_some
@@ -145,6 +146,7 @@ def read_outcomes(
     """
     names = list(columns)
     rule, selections = split_rules(given)
+    _check_selections(names, selections, kinds_by_name(kinds))
     selections = tuple(one.for_columns(names) for one in selections)
     if rule is not None:
         rule = rule.for_columns(names)
@@ -173,6 +175,26 @@ def read_outcomes(
     return outcomes
 
 
+def _check_selections(
+    names: Sequence[str], selections: Sequence[Selection], kinds: Mapping[str, Any]
+) -> None:
+    """Raise where a selection speaks of what has no equation, or of an index that is no index."""
+    for one in selections:
+        for name in (*one.outcomes, one.by):
+            if isinstance(name, str) and name not in names:
+                raise InputError(
+                    f"{one!r} speaks of {name}, which has no equation; the equations are of "
+                    f"{name_some(list(names), 8)}. Say what it depends on: "
+                    "regress({'wage': 'educ', 'works': 'educ + kids'}, data, "
+                    "Selection('wage', by='works'))."
+                )
+        if kinds.get(str(one.by)) in ("continuous", "ordered"):
+            raise InputError(
+                f"{one.by} is the index of a selection, of which the sign alone is seen, so it cannot "
+                f"be {kinds[str(one.by)]}. Leave it out of kinds."
+            )
+
+
 def split_rules(given: Any) -> tuple[Missingness | None, tuple[Selection, ...]]:
     """Tell selections from the rule for all other cells."""
     if given is None:
@@ -192,9 +214,13 @@ def split_rules(given: Any) -> tuple[Missingness | None, tuple[Selection, ...]]:
     wrong = [one for one in parts if not isinstance(one, Missingness)]
     if wrong:
         raise InputError(
-            f"rules must be rules such as rules({'lead': '>=0.5'}) or Selection('wage', "
-            "by='works'), or a "
-            f"list of them; got {wrong[0]!r}."
+            "rules must be rules such as rules({'lead': '>=0.5'}) or Selection('wage', by='works'), "
+            f"or a list of them; got {wrong[0]!r}."
+        )
+    if any(isinstance(one, RowTruncation) for one in parts):
+        raise InputError(
+            "RowTruncation shows whole rows or none; rows that are not in the table are told by "
+            "truncated={'wage': '>=0'}, for one outcome."
         )
     others = [one for one in parts if not isinstance(one, Selection)]
     if len(others) > 1:
@@ -206,8 +232,8 @@ def split_rules(given: Any) -> tuple[Missingness | None, tuple[Selection, ...]]:
     return (others[0] if others else None), chosen
 
 
-def _told_kinds(names: Sequence[str], kinds: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Read what was said about the kinds of outcomes."""
+def kinds_by_name(kinds: Any) -> dict[str, Any]:
+    """Return what was said about kinds, by names of outcomes."""
     if kinds is None:
         return {}
     if not isinstance(kinds, Mapping):
@@ -215,7 +241,13 @@ def _told_kinds(names: Sequence[str], kinds: Mapping[str, Any] | None) -> dict[s
             'kinds must say the kind of outcomes by name, as in kinds={"works": "binary"}; got '
             f"{kinds!r}."
         )
-    for name, kind in kinds.items():
+    return dict(kinds)
+
+
+def _told_kinds(names: Sequence[str], kinds: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Read what was said about the kinds of outcomes."""
+    told = kinds_by_name(kinds)
+    for name, kind in told.items():
         if name not in names:
             raise InputError(
                 f"kinds speaks of {name!r}, but the outcomes are {name_some(list(names), 8)}."
@@ -227,7 +259,23 @@ def _told_kinds(names: Sequence[str], kinds: Mapping[str, Any] | None) -> dict[s
             )
         if not isinstance(kind, str) and (not is_iterable(kind) or len(list(kind)) < 2):
             raise InputError(f"at least 2 categories are needed for {name}; got {kind!r}.")
-    return dict(kinds)
+        _check_categories(name, kind)
+    return told
+
+
+def _check_categories(name: str, kind: Any) -> None:
+    """Raise where the categories that were listed cannot be told apart."""
+    if isinstance(kind, str):
+        return
+    listed = list(kind)
+    try:
+        different = len(set(listed)) == len(listed)
+    except TypeError:
+        different = False
+    if not different:
+        raise InputError(
+            f"the categories of {name} must be texts or numbers, each of them once; got {kind!r}."
+        )
 
 
 def _read_column(name: str, column: Any, told: Any) -> Column:
