@@ -139,7 +139,8 @@ def endless_direction(W: Floats, pinned: Mask, sides: Floats) -> Floats | None:
     """
     if not W.shape[1]:
         return None
-    _, sizes, directions = np.linalg.svd(W[pinned], full_matrices=True)
+    # Of the triangle, which has the same directions: there may be very many rows.
+    _, sizes, directions = np.linalg.svd(np.linalg.qr(W[pinned], mode="r"), full_matrices=True)
     rank = int((sizes > ZERO * max(sizes.max(initial=0.0), ZERO)).sum())
     left = directions[rank:].T
     rows = np.flatnonzero(~pinned & (sides != 0.0))

@@ -16,6 +16,7 @@ from halfseen.solvers.full_information.ascent import Ascent
 from halfseen.solvers.full_information.expectation import Sampling
 from halfseen.solvers.full_information.information import Information
 from halfseen.solvers.full_information.learn import (
+    ALLOWED_CHANGE,
     Climb,
     Settings,
     climb,
@@ -45,8 +46,9 @@ Floats = NDArray[np.float64]
 
 # Steps of each equation by itself, before residuals may go together.
 START_STEPS = 30
-# Draws of the rows that are sampled, for the log-likelihood: shifts, and points of each.
-REPLICATES, POINTS = 8, 512
+# Shifts of the points of rows that are sampled, for the log-likelihood, and points of each: more, where
+# its Monte-Carlo error is not below this.
+REPLICATES, POINTS, ENOUGH_KNOWN = 4, (64, 512, 2048), 0.02
 # Steps of cut points, at most, and the gain in log-likelihood that may be left to them.
 MOST_CUTS, ENOUGH = 50, 1e-9
 
@@ -148,7 +150,9 @@ def _information(setup: Setup, found: Climb, settings: Settings) -> Information 
         return None
     known = found.state.information
     n = setup.rows.overview.shape[0]
-    if known is None or known.moved(found.mean, found.covariance) > 0.0:
+    # So many standard errors are a share of one over the root of the rows of the parameters' own size.
+    allowed = ALLOWED_CHANGE * math.sqrt(n) if setup.rows.overview.sampled else 0.0
+    if known is None or known.moved(found.mean, found.covariance) > allowed:
         chart = RegressionChart(setup.step, found.mean, found.covariance, n)
         known = chart.own_information(setup.rows, settings.seed)
     return known
@@ -223,13 +227,12 @@ def log_likelihood(setup: Setup, found: Climb) -> tuple[float, float]:
     if rows.overview.sampled:
         place = found.mean, found.covariance
         order = split(*place, q).parameters()
-        values = np.array(
-            [
-                rows.expect(*place, Sampling(POINTS, 0, k, Purpose.LIKELIHOOD, order))[1]
-                for k in range(REPLICATES)
-            ]
-        )
-        value, error = values.mean(), values.std(ddof=1) / math.sqrt(REPLICATES)
+        for points in POINTS:
+            ask = [Sampling(points, 0, k, Purpose.LIKELIHOOD, order) for k in range(REPLICATES)]
+            values = np.array([rows.expect(*place, one)[1] for one in ask])
+            value, error = values.mean(), values.std(ddof=1) / math.sqrt(REPLICATES)
+            if error < ENOUGH_KNOWN:
+                break
     else:
         value, error = rows.expect(found.mean, found.covariance, Sampling(1, 0))[1], 0.0
     X = rows.problem.Y[:, q:]

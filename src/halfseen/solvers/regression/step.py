@@ -12,19 +12,26 @@ from scipy.linalg import block_diag
 
 from halfseen.solvers.full_information.charts import MOST_STRETCHED, Chart
 from halfseen.solvers.full_information.expectation import Moments
-from halfseen.solvers.full_information.information import Information, whole_information
+from halfseen.solvers.full_information.information import (
+    Information,
+    can_inform,
+    information,
+    whole_information,
+)
 from halfseen.solvers.full_information.m_step import CovarianceStructure, Free, MStep, with_floor
 from halfseen.solvers.full_information.rows import Rows
 from halfseen.solvers.regression.curvature import observed_information
 from halfseen.solvers.regression.entries import information_of_covariance
 from halfseen.solvers.regression.places import Place, Products, Terms, split
-from halfseen.theta import entries, pack, pack_slopes, stands_for, symmetric
+from halfseen.theta import entries, pack, pack_slopes, stands_for, symmetric, unpack
 
 Floats = NDArray[np.float64]
 
 # Rounds of generalised least squares with the covariance of residuals found anew, and when coefficients
 # and covariance are close enough.
 MOST_ROUNDS, CLOSE_ENOUGH = 200, 1e-10
+# With more outcomes than these Louis' identity is cheaper than to move each of their covariances.
+MOST_MOVED = 3
 
 
 @dataclass(frozen=True)
@@ -234,10 +241,32 @@ class RegressionChart(Chart):
     def own_information(self, rows: Rows, seed: int) -> Information:
         """Return the observed information about the coordinates, at the origin."""
         q = self.m_step.outcomes
+        d = self.mean.size
+        unrestricted = self.free_terms and self.free_errors
+        if unrestricted and q > MOST_MOVED and can_inform(MStep(Free()), d):
+            return whole_information(self, self._of_joint_law(rows, seed))
         basis = np.eye(q * (q + 1) // 2) if self.free_errors else self.errors_basis
         seen = observed_information(rows, self.origin, basis, seed)
         into = self._derivatives()
         return whole_information(self, into.T @ seen @ into)
+
+    def _of_joint_law(self, rows: Rows, seed: int) -> Floats:
+        """Return the information from that about mean and covariance of outcomes and covariates.
+
+        Where nothing is restricted the score of the joint law is 0 too, so that coordinates may be changed
+        by their derivatives alone.
+        """
+        joint = Chart(MStep(Free()), self.mean, self.covariance, self.rows)
+        known = information(rows, joint, seed)
+        back = np.linalg.inv(known.directions)
+        size = self.complete.shape[0]
+        moves = self.spread(np.eye(size))
+        places = (unpack(move, self.mean.size) for move in moves)
+        into = np.stack(
+            [joint.coordinates(self.mean + a, self.covariance + b) for a, b in places], axis=1
+        )
+        root = back @ into
+        return np.asarray(root.T @ ((1.0 - known.missing)[:, None] * root))
 
     def _derivatives(self) -> Floats:
         """Return derivatives of Γ, row by row, and of the directions of Σ_e in the coordinates."""
