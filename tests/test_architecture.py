@@ -23,7 +23,7 @@ LEVELS = {
     "diagnostics": 4,
     "report": 5,
     "results": 6, "regression": 6,
-    "estimators": 7, "demo": 7, "ledger": 7,
+    "estimators": 7, "demo": 7, "ledger": 7, "loading": 7,
     "cli": 8,
 }  # fmt: skip
 # Within level 0, and within level 1, these may import those.

@@ -29,6 +29,7 @@ from halfseen.errors import (
     RarelyHitError,
 )
 from halfseen.gaussian import Gaussian
+from halfseen.loading import load
 from halfseen.missingness import (
     Combined,
     DetectionLimits,
@@ -49,7 +50,6 @@ from halfseen.missingness import (
     rules,
 )
 from halfseen.regression import Comparison, RegressionFit, compare, regress
-from halfseen.results import load
 from halfseen.simulate import simulate
 from halfseen.solvers import Fit, Status, fit, likelihood_ratio_test, pool
 from halfseen.version import __version__ as __version__

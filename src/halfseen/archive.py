@@ -66,6 +66,8 @@ class Archive(AbstractContextManager["Archive"]):
     Attributes
     ----------
     path : str
+    format : str
+        What the file is: one of those that were asked for.
     version : int
         Of the format, at most that which was asked for.
     content : dict
@@ -74,11 +76,13 @@ class Archive(AbstractContextManager["Archive"]):
         Of the arrays, in the order of the file.
     """
 
-    def __init__(self, path: str, file: BinaryIO, format: str, newest: int) -> None:
+    def __init__(self, path: str, file: BinaryIO, newest: Mapping[str, int]) -> None:
         self.path = path
-        self._file, self._listed = file, _read_directory(path, file, format)
-        manifest = _read_manifest(path, file, self._listed, format)
-        self.version = _check_version(path, manifest, format, newest)
+        called = next(iter(newest))
+        self._file, self._listed = file, _read_directory(path, file, called)
+        manifest = _read_manifest(path, file, self._listed, called)
+        self.version = _check_version(path, manifest, newest)
+        self.format: str = manifest["format"]
         self.content: dict[str, Any] = manifest["content"]
         self._parts = _check_members(path, file, self._listed, manifest["arrays"])
 
@@ -179,13 +183,32 @@ def read_archive(path: str | os.PathLike[str], format: str, version: int) -> Arc
     Archive
         To be used as a context manager, or closed.
     """
+    return read_any_archive(path, {format: version})
+
+
+def read_any_archive(path: str | os.PathLike[str], newest: Mapping[str, int]) -> Archive:
+    """Open a file of one of several formats; ``archive.format`` says of which.
+
+    Parameters
+    ----------
+    path : path of the file
+    newest : mapping of str to int
+        What the file may be, and the newest version of it that the caller can read. The first one
+        is what a file that is none of them is not.
+
+    Returns
+    -------
+    Archive
+        To be used as a context manager, or closed.
+    """
+    called = next(iter(newest))
     try:
         shown = os.fsdecode(path)
     except TypeError:
-        raise ArchiveError(f"the path of a {format} was expected; got {path!r:.100}.") from None
-    file = _open_regular(shown, format)
+        raise ArchiveError(f"the path of a {called} was expected; got {path!r:.100}.") from None
+    file = _open_regular(shown, called)
     try:
-        return Archive(shown, file, format, version)
+        return Archive(shown, file, newest)
     except OSError as error:
         file.close()
         raise ArchiveError(f"{shown} cannot be read: {error.strerror}.") from None
@@ -384,11 +407,13 @@ def _read_manifest(
     return manifest
 
 
-def _check_version(path: str, manifest: Mapping[str, Any], format: str, newest: int) -> int:
+def _check_version(path: str, manifest: Mapping[str, Any], known: Mapping[str, int]) -> int:
     named, number = manifest.get("format"), manifest.get("version")
-    if named != format:
+    if not isinstance(named, str) or named not in known:
         what = f"a {named!a:.60}" if isinstance(named, str) else "of no format that it names"
-        raise ArchiveError(f"{path} is {what}; a {format!r} was expected. Give another file.")
+        wanted = " or ".join(f"a {format!r}" for format in known)
+        raise ArchiveError(f"{path} is {what}; {wanted} was expected. Give another file.")
+    newest = known[named]
     if type(number) is not int or number < 1:
         raise _damaged(path, f"its version must be a number from 1; got {number!a:.60}")
     if number > newest:

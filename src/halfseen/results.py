@@ -38,7 +38,6 @@ from halfseen.solvers.inference.robust import robust_errors
 from halfseen.solvers.inference.sensitivity import Sensitivity, sensitivity
 from halfseen.solvers.inference.uncertainty import StandardErrors
 from halfseen.solvers.result import Estimate
-from halfseen.solvers.saving import load as _load
 from halfseen.solvers.saving import save
 from halfseen.solvers.summary import as_dict, summarise
 
@@ -745,6 +744,3 @@ def returning_fits(solver: Callable[P, Estimate], module: str) -> Callable[P, Fi
     signature = inspect.signature(solver).replace(return_annotation=Fit)
     run.__signature__ = signature  # type: ignore[attr-defined]
     return run
-
-
-load = returning_fits(_load, __name__)

@@ -19,9 +19,11 @@ import numpy as np
 
 import halfseen as hs
 from halfseen.archive import read_archive, write_archive
+from halfseen.regression import saving as saving_regressions
 from halfseen.solvers import saving
 
 ACCEPTED = "accepted"
+SAVING = {"fit": saving, "regression": saving_regressions}
 # How a message may end: a sentence, or a question. ``RuleError`` ends with what was expected.
 SENTENCE_ENDS = (".", "?")
 
@@ -121,11 +123,13 @@ def use_rule(told: Any, columns: Any = None) -> None:
     assert region.contains(Y).shape == (len(Y),)
 
 
-def load_rewritten(content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+def load_rewritten(
+    content: dict[str, Any], arrays: dict[str, np.ndarray], kind: str = "fit"
+) -> None:
     """Write other content under good checksums, and load it as a fit."""
     with tempfile.TemporaryDirectory(prefix="halfseen-fuzz-") as folder:
         path = Path(folder, "fit")
-        write_archive(path, saving.FORMAT, saving.VERSION, content, arrays)
+        write_archive(path, SAVING[kind].FORMAT, SAVING[kind].VERSION, content, arrays)
         fit = hs.load(path)
         repr(fit)
         fit.summary()
@@ -161,9 +165,10 @@ def saved_originals() -> dict[str, list[bytes]]:
         fits.append(hs.fit(X, method="full", transforms="log", most_steps=5, random_state=0))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "saved")
-        out: dict[str, list[bytes]] = {"fit": [], "gaussian": []}
+        out: dict[str, list[bytes]] = {"fit": [], "gaussian": [], "regression": []}
         for kind, values in (
             ("fit", fits),
+            ("regression", _regressions()),
             ("gaussian", [truth, hs.Gaussian([1e-300], [[1e300]])]),
         ):
             for value in values:
@@ -172,10 +177,45 @@ def saved_originals() -> dict[str, list[bytes]]:
     return out
 
 
-def contents_of(saved: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _regressions() -> list[hs.RegressionFit]:
+    """Return regressions that have all that one can have: selection, cut points, ties, a category."""
+    rng = np.random.default_rng(0)
+    age, noise = rng.normal(size=80), rng.normal(size=(3, 80))
+    works = age + noise[0] > 0.0
+    data = {
+        "age": age,
+        "site": rng.choice(["a", "b"], 80),
+        "works": works,
+        "wage": np.where(works, age + noise[1], np.nan),
+        "grade": np.digitize(age + noise[1], [-0.5, 0.5]),
+        "lead": np.where(noise[2] > -0.3, noise[2], np.nan),
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", hs.HalfseenWarning)
+        return [
+            hs.regress(
+                {"wage": "age", "works": "age + site"},
+                data,
+                hs.Selection("wage", by="works"),
+                random_state=0,
+            ),
+            hs.regress(
+                "grade + lead ~ age + site",
+                data,
+                {"lead": ">=-0.3"},
+                kinds={"grade": "ordered"},
+                equal=[[("grade", "age"), ("lead", "age")]],
+                fixed={"lead": {"site[T.b]": 0.0}},
+                cluster=np.arange(80) // 4,
+                random_state=0,
+            ),
+        ]
+
+
+def contents_of(saved: bytes, kind: str = "fit") -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return what a saved fit holds: its JSON, and its arrays."""
     with tempfile.TemporaryDirectory(prefix="halfseen-fuzz-") as folder:
         path = Path(folder, "fit")
         path.write_bytes(saved)
-        with read_archive(path, saving.FORMAT, saving.VERSION) as archive:
+        with read_archive(path, SAVING[kind].FORMAT, SAVING[kind].VERSION) as archive:
             return archive.content, dict(archive.arrays())

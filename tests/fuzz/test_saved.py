@@ -36,15 +36,31 @@ def test_fits_of_other_content(changed):
     outcome(load_rewritten, *changed)
 
 
+@examples(300)
+@given(st.deferred(lambda: saved_files(saved_originals()["regression"])))
+def test_regressions(content):
+    outcome(load_saved, content, hs.load)
+
+
+def _regressions():
+    return [contents_of(one, "regression") for one in saved_originals()["regression"]]
+
+
+@examples(400)
+@given(st.deferred(lambda: rewritten(_regressions())))
+def test_regressions_of_other_content(changed):
+    outcome(load_rewritten, *changed, "regression")
+
+
 @examples(150)
 @given(st.deferred(lambda: saved_files(saved_originals()["gaussian"])))
 def test_gaussians(content):
     outcome(load_saved, content, hs.Gaussian.load)
 
 
-@pytest.mark.parametrize("kind", ["fit", "gaussian"])
+@pytest.mark.parametrize("kind", ["fit", "regression", "gaussian"])
 def test_what_was_saved_is_loaded(kind):
-    load = hs.load if kind == "fit" else hs.Gaussian.load
+    load = hs.Gaussian.load if kind == "gaussian" else hs.load
     for content in saved_originals()[kind]:
         assert outcome(load_saved, content, load) == ACCEPTED
 

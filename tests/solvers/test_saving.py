@@ -10,7 +10,7 @@ import halfseen as hs
 from halfseen.archive import ArchiveError, read_archive, write_archive
 from halfseen.data.transforms import BoxCox, Log, YeoJohnson
 from halfseen.missingness.written import NotSaved
-from halfseen.solvers import saving
+from halfseen.solvers import saved_values, saving
 
 TRUTH = hs.Gaussian([1.0, 0.5], [[1.0, 0.6], [0.6, 1.0]])
 LIMITS = hs.DetectionLimits(lower=0.0)
@@ -320,7 +320,7 @@ def test_what_a_file_cannot_hold_is_marked(plain, tmp_path):
 
 
 def test_lists_too_long_to_be_loaded_are_left_out(plain, tmp_path, monkeypatch):
-    monkeypatch.setattr(saving, "MOST_ENTRIES", 250)
+    monkeypatch.setattr(saved_values, "MOST_ENTRIES", 250)
     history = {"first": [0.5] * 200, "second": [0.5] * 200}
     back = again(dataclasses.replace(plain, history=history), tmp_path)
     assert back.history["first"] == history["first"]

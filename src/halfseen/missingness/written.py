@@ -17,6 +17,7 @@ from halfseen.missingness.combined import Combined
 from halfseen.missingness.detection_limits import DetectionLimits
 from halfseen.missingness.linear_threshold import LinearThreshold
 from halfseen.missingness.named_rules import Rules
+from halfseen.missingness.selection import Selection
 from halfseen.missingness.self_censoring import SelfCensoring
 from halfseen.missingness.self_selection import SelfSelection
 from halfseen.missingness.sets import Interval, SeenSet, Union
@@ -26,7 +27,15 @@ Keep = Callable[[str, NDArray[Any]], str]
 Find = Callable[[Any], NDArray[Any]]
 
 # Classes derived from these may mean something else.
-WRITTEN = (DetectionLimits, SelfCensoring, LinearThreshold, SelfSelection, Combined, Rules)
+WRITTEN = (
+    DetectionLimits,
+    SelfCensoring,
+    LinearThreshold,
+    SelfSelection,
+    Selection,
+    Combined,
+    Rules,
+)
 # Rules within rules: Combined may hold Combined, but nobody needs it deeper than this.
 DEEPEST = 10
 # What a message shows of a rule that could not be written.
@@ -85,6 +94,9 @@ def write_rule(rule: Missingness, keep: Keep, depth: int = 0) -> dict[str, Any]:
     if isinstance(rule, SelfSelection):
         groups = None if rule.groups is None else [list(group) for group in rule.groups]
         return {"kind": "self-selection", "groups": groups, "largest": rule.largest}
+    if isinstance(rule, Selection):
+        columns = {"outcomes": list(rule.outcomes), "by": rule.by}
+        return {"kind": "selection", **columns, "when": rule.when}
     if isinstance(rule, Combined):
         parts = [[list(own), write_rule(part, keep, depth + 1)] for own, part in rule.parts]
         return {"kind": "combined", "parts": parts}
@@ -116,6 +128,8 @@ def read_rule(said: Any, find: Find, depth: int = 0) -> Missingness:
     if kind == "self-selection":
         groups = None if said.get("groups") is None else _field(said, "groups", list)
         return SelfSelection(groups, _field(said, "largest", bool))
+    if kind == "selection":
+        return Selection(_field(said, "outcomes", list), said.get("by"), _field(said, "when", bool))
     if kind == "combined":
         parts = _field(said, "parts", list)
         if not all(isinstance(part, list) and len(part) == 2 for part in parts):

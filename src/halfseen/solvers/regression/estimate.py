@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from halfseen.errors import InputError
+from halfseen.solvers.regression.hiding import Hiding
 from halfseen.solvers.regression.layout import Equations
 from halfseen.solvers.regression.model import Model
 from halfseen.solvers.regression.places import Place
@@ -77,6 +79,8 @@ class RegressionEstimate:
     source : Regressed or None
     truncation : pair of arrays of shape (n, pieces), or None
         Ends of the set in which rows are in the table at all, where others are not.
+    kept : Hiding or None
+        What hides outcomes, of a fit without its table.
     """
 
     outcomes: tuple[str, ...]
@@ -100,12 +104,22 @@ class RegressionEstimate:
     place: Place | None = None
     source: Regressed | None = None
     truncation: tuple[Floats, Floats] | None = None
+    kept: Hiding | None = None
 
     @property
     def status(self) -> Status:
         """The most serious of the notes, or ``CONVERGED``."""
         kinds = [note.status for note in self.notes]
         return max(kinds, key=lambda one: one.severity, default=Status.CONVERGED)
+
+    @cached_property
+    def hiding(self) -> Hiding:
+        """What hides outcomes of new rows."""
+        if self.kept is not None:
+            return self.kept
+        if self.source is None:
+            raise InputError("this fit does not know what hides its outcomes.")
+        return Hiding.of(self.source.model.outcomes, self.residual)
 
     @cached_property
     def vector(self) -> Floats:

@@ -8,14 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from halfseen.errors import InputError
 from halfseen.kernels.quadrature import NODES_48, WEIGHTS_48
-from halfseen.missingness.base import ColumnwiseMissingness, Missingness
-from halfseen.missingness.resolve import resolve
-from halfseen.missingness.sets import everything
 from halfseen.seeds import Purpose
 from halfseen.solvers.full_information.expectation import Parameters, Sampling, drawn_rows
-from halfseen.solvers.full_information.problem import REACH
 from halfseen.solvers.full_information.rows import HeldRows
 from halfseen.solvers.regression.curvature import rows_of_block
 from halfseen.solvers.regression.estimate import RegressionEstimate
@@ -76,7 +71,7 @@ class Shown:
     def __init__(
         self, fit: RegressionEstimate, weights: Floats, residual: Floats, W: Floats
     ) -> None:
-        self.fit, self.residual = fit, residual
+        self.hiding, self.residual = fit.hiding, residual
         self.eta = predictor(weights, W)
         self.deviation = np.sqrt(np.diag(residual))
 
@@ -86,13 +81,10 @@ class Shown:
         Given the index of a selection the outcome is normal; the index is integrated over where it
         selects, on 48 nodes of so much of the line as can be seen.
         """
-        fit = self.fit
-        selecting = [one for one in _outcomes(fit).selections if j in one.places]
-        pieces = _pieces(fit, j)
-        if not selecting:
+        one, pieces = self.hiding.selecting(j), self.hiding.pieces(j)
+        if one is None:
             mass, first = _normal_within(self.eta[:, j], self.deviation[j], pieces)
             return mass, self.eta[:, j] + self.deviation[j] * first / mass
-        (one,) = selecting
         by = one.index
         slope = self.residual[j, by]
         left = float(np.sqrt(max(self.residual[j, j] - slope * slope, 0.0)))
@@ -109,48 +101,6 @@ class Shown:
             total += density * mass
             mean += density * (mass * centre + left * first)
         return total, mean / np.maximum(total, SMALLEST)
-
-
-def _outcomes(fit: RegressionEstimate) -> Outcomes:
-    """Return the outcomes that were fitted; raise where the fit does not hold them."""
-    if fit.source is None:
-        raise InputError("this fit does not hold its table; a saved fit never does.")
-    return fit.source.model.outcomes
-
-
-def _pieces(fit: RegressionEstimate, j: int) -> list[tuple[float, float]]:
-    """Return the intervals in which an outcome is shown; raise where they differ by row or by chance."""
-    outcomes = _outcomes(fit)
-    rule: Missingness | None = outcomes.rule
-    name = outcomes.names[j]
-    if rule is None:
-        own = outcomes.data
-        confined = ~own.seen[:, j] & ~own.at_random[:, j]
-        if confined.any():
-            raise InputError(
-                f"{name}: the cells of the table say where their limits are, and no rule says "
-                "where those "
-                "of new rows would be. State one: rules={...}, beside the table."
-            )
-        return [(-np.inf, np.inf)]
-    if not isinstance(rule, ColumnwiseMissingness):
-        raise InputError(
-            f"{name}: under {type(rule).__name__} what is shown depends on other outcomes too; simulate "
-            "rows, and look at them."
-        )
-    shown = rule.column_rule(j).seen_set
-    if shown is None:
-        raise InputError(f"{name}: limits differ by row, and those of new rows are not known.")
-    if shown == everything:
-        return [(-np.inf, np.inf)]
-    spread = float(np.sqrt(fit.residual[j, j]))
-    centre = float(np.nan_to_num(np.nanmean(outcomes.data.values[:, j])))
-    table = resolve(shown, centre, spread, REACH)
-    if table.node.size:
-        raise InputError(
-            f"{name}: values are shown by chance (Probability); simulate rows instead."
-        )
-    return list(zip(table.lower.tolist(), table.upper.tolist(), strict=True))
 
 
 def _normal_within(
