@@ -134,6 +134,12 @@ class Rules(Missingness):
         """Not known before the names of the table are."""
         return None
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every column that a rule speaks of, each once."""
+        spoken = (name.text for rule in self._rules for name in (*rule.targets, *rule.others))
+        return tuple(dict.fromkeys(spoken))
+
     # Any, not Self: what comes out is a SelfCensoring, a LinearThreshold, ...
     def for_columns(self, names: Sequence[str]) -> Any:
         """Return the simplest rule that says the same of a table with these columns."""

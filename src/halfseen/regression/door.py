@@ -22,6 +22,7 @@ from halfseen.data.interval_data import IntervalData
 from halfseen.data.table import frame_kind, listed_names, read_table
 from halfseen.errors import ConvergenceWarning, InputError
 from halfseen.missingness.base import Missingness
+from halfseen.missingness.named_rules import Rules
 from halfseen.missingness.named_rules import rules as read_rules
 from halfseen.missingness.self_censoring import SelfCensoring
 from halfseen.missingness.sets import SeenSet
@@ -35,7 +36,7 @@ from halfseen.solvers.prepare import warn
 from halfseen.solvers.regression.learn_regression import learn_regression
 from halfseen.solvers.regression.learn_truncated import learn_truncated
 from halfseen.solvers.regression.model import Model
-from halfseen.solvers.regression.outcomes import Outcomes, read_outcomes, split_rules
+from halfseen.solvers.regression.outcomes import Carried, Outcomes, read_outcomes, split_rules
 from halfseen.solvers.result import Status, name_some
 
 Floats = NDArray[np.float64]
@@ -146,7 +147,8 @@ def regress(
         design, columns = _of_arrays(model, data, names, intercept)
     if truncated is not None:
         rules = _truncation(columns.cells, rules, truncated)
-    outcomes = read_outcomes(columns.cells, rules, kinds, missing_at_random)
+    carried = _carried(rules, list(columns.cells), data)
+    outcomes = read_outcomes(columns.cells, rules, kinds, missing_at_random, carried)
     if len(outcomes.data) != len(design.matrix):
         raise InputError(
             f"outcomes have {len(outcomes.data)} rows, but regressors {len(design.matrix)}."
@@ -223,6 +225,28 @@ def _of_arrays(
             )
         cells = {name: table.values[:, j] for j, name in enumerate(called)}
     return design_of_arrays(X, outcomes=list(cells), intercept=intercept), Cells(cells, {})
+
+
+def _carried(given: Any, outcomes: Sequence[str], data: Any) -> Carried | None:
+    """Return the columns of the data that a rule compares outcomes with, and that are none."""
+    rule, _ = split_rules(given)
+    if not isinstance(rule, Rules):
+        return None
+    names = [name for name in rule.names if name not in outcomes]
+    if not names or isinstance(data, np.ndarray) or data is None:
+        return None
+    columns = columns_of(data)
+    known = [name for name in names if name in columns]
+    for name in known:
+        values = columns.column(name)
+        if not values.is_numbers or not np.isfinite(values.values).all():
+            raise InputError(
+                f"the rule compares outcomes with {name}, which must be a number in every row. Make it "
+                "an outcome of its own, or leave rows out in which it is not known."
+            )
+    return (
+        Carried(tuple(known), np.column_stack([columns[name] for name in known])) if known else None
+    )
 
 
 def _truncation(cells: Mapping[str, Any], rules: Any, given: Any) -> Missingness:

@@ -24,9 +24,9 @@ from halfseen.theta import entries, stands_for, symmetric
 
 Floats = NDArray[np.float64]
 
-# Steps of central differences, in standard deviations of residuals. The error is the square of them times
-# a third derivative, a share of some 1e-6, 1e-4 and 2e-3. What is sampled has a noise of its own, and
-# where sets have several pieces paths jump between them.
+# Steps of central differences, in standard deviations of residuals. The error is the square of
+# them times a third derivative, a share of some 1e-6, 1e-4 and 2e-3. What is sampled has a noise
+# of its own, and where sets have several pieces paths jump between them.
 EXACT_STEP, SMOOTH_STEP, SAMPLED_STEP = 2e-3, 0.02, 0.1
 # Points for each row that is sampled: with 16 to 1024 of them standard errors of five and eight outcomes
 # differ by 0.4 % at most.

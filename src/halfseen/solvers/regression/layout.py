@@ -128,7 +128,8 @@ class Equations:
 
     def of_coefficients(self, coefficients: Floats) -> Floats:
         """Return Γ in the coordinates of the engine."""
-        out = coefficients @ self.T.T
+        # Columns that rules alone speak of come last, and stand in no equation.
+        out = coefficients @ self.T[:, : coefficients.shape[1]].T
         out[:, 0] -= self.centre
         return np.asarray(out / self.scale[:, None])
 
@@ -142,22 +143,28 @@ class Equations:
         return back if self.ties is None else np.asarray(self.ties @ back)
 
 
-def with_covariates(outcomes: Problem, X: Floats, names: tuple[str, ...]) -> Problem:
-    """Put covariates, of which every value is seen, beside the outcomes."""
+def with_covariates(outcomes: Problem, X: Floats, names: tuple[str, ...], count: int) -> Problem:
+    """Put covariates, of which every value is seen, beside the outcomes.
+
+    Columns after the first ``count``, with which a rule compares outcomes, are combinations of a
+    constant and the covariates: inequalities in them become inequalities in these.
+    """
     n, p = X.shape
-    holes = outcomes.holes
-    index = np.hstack([holes.index, np.full((n, p), SEEN, dtype=np.int32)])
+    holes, more = outcomes.holes, outcomes.Y[:, count:]
+    index = np.hstack([holes.index[:, :count], np.full((n, p), SEEN, dtype=np.int32)])
     bound = holes.inequalities
     if bound is not None:
-        V = np.hstack([bound.V, np.zeros((len(bound.V), p))])
-        bound = Inequalities(V, bound.b, bound.sign, bound.owner)
+        ones = np.column_stack([np.ones(n), X])
+        slopes = bound.V[:, count:] @ np.linalg.lstsq(ones, more, rcond=None)[0].T
+        V = np.hstack([bound.V[:, :count], slopes[:, 1:]])
+        bound = Inequalities(V, bound.b - slopes[:, 0], bound.sign, bound.owner)
     return replace(
         outcomes,
-        Y=np.hstack([outcomes.Y, X]),
+        Y=np.hstack([outcomes.Y[:, :count], X]),
         holes=Holes(index, holes.sets, holes.set_column, bound),
-        centre=np.concatenate([outcomes.centre, np.zeros(p)]),
-        scale=np.concatenate([outcomes.scale, np.ones(p)]),
-        names=(*outcomes.names, *names),
+        centre=np.concatenate([outcomes.centre[:count], np.zeros(p)]),
+        scale=np.concatenate([outcomes.scale[:count], np.ones(p)]),
+        names=(*outcomes.names[:count], *names),
         at_random=None,
         missingness=None,
     )

@@ -24,6 +24,7 @@ from halfseen.solvers.full_information.learn import (
     short_note,
 )
 from halfseen.solvers.full_information.m_step import singular
+from halfseen.solvers.full_information.rows import HeldRows
 from halfseen.solvers.loop import iterate
 from halfseen.solvers.regression.cut_points import CutPoints, Slopes, shortened
 from halfseen.solvers.regression.entries import Entries
@@ -35,7 +36,6 @@ from halfseen.solvers.regression.identification import (
     notes_of_residuals,
     notes_of_selection,
 )
-from halfseen.solvers.regression.layout import Regressors
 from halfseen.solvers.regression.model import Model, Setup
 from halfseen.solvers.regression.places import Place, split
 from halfseen.solvers.regression.step import RegressionChart, RegressionStep
@@ -44,11 +44,14 @@ from halfseen.theta import entries
 
 Floats = NDArray[np.float64]
 
-# Steps of each equation by itself, before residuals may go together.
-START_STEPS = 30
+# Steps of each equation by itself, before residuals may go together; and rows that a start is made from.
+START_STEPS, START_ROWS = 30, 4000
+# An information from no further away than this, in standard errors, is that of the top: errors change by
+# some such share over the root of the rows.
+NOT_MOVED = 1e-3
 # Shifts of the points of rows that are sampled, for the log-likelihood, and points of each: more, where
 # its Monte-Carlo error is not below this.
-REPLICATES, POINTS, ENOUGH_KNOWN = 4, (64, 512, 2048), 0.02
+REPLICATES, POINTS, ENOUGH_KNOWN = 4, (16, 64, 512, 2048), 0.05
 # Steps of cut points, at most, and the gain in log-likelihood that may be left to them.
 MOST_CUTS, ENOUGH = 50, 1e-9
 
@@ -75,7 +78,7 @@ class Cuts(NamedTuple):
 def learn_regression(model: Model, settings: Settings) -> RegressionEstimate:
     """Climb to the top of the likelihood, and describe the answer."""
     with single_blas_thread():
-        setup = Setup.of(model, Regressors.of(model.W), settings.n_jobs)
+        setup = Setup.of(model, settings.n_jobs)
         check_identified(model, setup.rows.problem.holes)
         ordered = "ordered" in model.outcomes.kinds
         top = _top_with_cuts(model, setup, settings) if ordered else _top(setup, settings)
@@ -87,7 +90,7 @@ def _top(setup: Setup, settings: Settings, start: tuple[Floats, Floats] | None =
     history: dict[str, Any] = {}
     tops: list[Climb] = []
     if start is None:
-        start = start_of(setup, settings)
+        start = _start_on_some(setup, settings)
         tops, heights = likely_tops(setup.rows, setup.step, start, settings)
         if tops:
             start = tops[0].mean, tops[0].covariance
@@ -123,6 +126,22 @@ def _top_with_cuts(model: Model, setup: Setup, settings: Settings) -> Top:
     return top._replace(cuts=Cuts(points, vector, slopes), known=known, history=history)
 
 
+def _start_on_some(setup: Setup, settings: Settings) -> tuple[Floats, Floats]:
+    """Return where to start, from some of the rows where there are many.
+
+    The top of so many rows is within a standard error of theirs of that of all: what is left to
+    climb takes a few questions to all rows, and the way there none.
+    """
+    some = setup.rows.sample(START_ROWS, settings.seed)
+    if some is setup.rows:
+        return start_of(setup, settings)
+    assert isinstance(some, HeldRows)
+    part = replace(setup, rows=some)
+    few = replace(settings, standard_errors=False, progress=False, checkpoint=None)
+    found = climb(some, part.step, start_of(part, few), few, climb_only=True)
+    return found.mean, found.covariance
+
+
 def start_of(setup: Setup, settings: Settings) -> tuple[Floats, Floats]:
     """Return where to start: each equation by itself, and then residuals that may go together.
 
@@ -151,7 +170,7 @@ def _information(setup: Setup, found: Climb, settings: Settings) -> Information 
     known = found.state.information
     n = setup.rows.overview.shape[0]
     # So many standard errors are a share of one over the root of the rows of the parameters' own size.
-    allowed = ALLOWED_CHANGE * math.sqrt(n) if setup.rows.overview.sampled else 0.0
+    allowed = ALLOWED_CHANGE * math.sqrt(n) if setup.rows.overview.sampled else NOT_MOVED
     if known is None or known.moved(found.mean, found.covariance) > allowed:
         chart = RegressionChart(setup.step, found.mean, found.covariance, n)
         known = chart.own_information(setup.rows, settings.seed)
@@ -169,10 +188,10 @@ def _describe(model: Model, top: Top, settings: Settings) -> RegressionEstimate:
     return RegressionEstimate(
         outcomes.names,
         model.terms,
-        equations.coefficients(place),
+        equations.coefficients(place)[:, : len(model.terms)],
         place.residual * np.outer(scale, scale),
         model.mask,
-        equations.free,
+        equations.free[:, : len(model.terms)],
         cuts,
         outcomes.kinds,
         outcomes.categories,
@@ -250,7 +269,9 @@ def _notes(model: Model, top: Top, place: Place, settings: Settings) -> list[Not
         notes.append(short_note(top.climb, settings))
     never = never_together(model.outcomes)
     notes += notes_of_residuals(model, top.setup.equations.scale, place, never)
-    notes += notes_of_selection(model, top.setup.equations.coefficients(place))
+    notes += notes_of_selection(
+        model, top.setup.equations.coefficients(place)[:, : len(model.terms)]
+    )
     if top.known is not None:
         notes += notes_of_information(model, top.known, len(never))
     return notes

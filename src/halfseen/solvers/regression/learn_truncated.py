@@ -12,7 +12,6 @@ from halfseen.missingness.resolve import resolve
 from halfseen.solvers.full_information.learn import Settings
 from halfseen.solvers.full_information.problem import REACH
 from halfseen.solvers.regression.estimate import Regressed, RegressionEstimate
-from halfseen.solvers.regression.layout import Regressors
 from halfseen.solvers.regression.model import Model, Setup
 from halfseen.solvers.regression.truncated import TruncatedRegression, truncated_regression
 
@@ -60,7 +59,7 @@ def learn_truncated(model: Model, settings: Settings) -> RegressionEstimate:
         names=[model.terms[t] for t in terms],
         n_jobs=settings.n_jobs,
     )
-    setup = Setup.of(model, Regressors.of(model.W), settings.n_jobs)
+    setup = Setup.of(model, settings.n_jobs)
     weights = np.zeros(model.mask.shape)
     weights[0, terms] = found.coefficients
     free = setup.equations.free

@@ -27,6 +27,7 @@ class Model:
     outcomes : Outcomes
     terms : tuple of str
     W : array of shape (n, k)
+        Regressors, without the columns that rules alone speak of.
     mask : boolean array of shape (q, k)
         Which terms stand in which equation.
     fixed : array of shape (q, k)
@@ -59,17 +60,22 @@ class Setup:
     seen: NDArray[np.intp]
 
     @classmethod
-    def of(cls, model: Model, regressors: Regressors, n_jobs: int | None) -> Setup:
+    def of(cls, model: Model, n_jobs: int | None) -> Setup:
         """Bring outcomes and regressors into the units of the engine."""
-        problem = model.outcomes.problem()
-        equations = Equations(
-            regressors.T, model.mask, model.fixed, model.ties, problem.centre, problem.scale
-        )
+        problem, q = model.outcomes.problem(), len(model.outcomes.names)
+        units = problem.centre[:q], problem.scale[:q]
+        carried = model.outcomes.carried
+        # Columns that rules alone speak of stand in no equation.
+        more = np.empty((len(model.W), 0)) if carried is None else carried.values
+        regressors = Regressors.of(np.hstack([model.W, more]))
+        mask = np.pad(model.mask, ((0, 0), (0, more.shape[1])))
+        fixed = np.pad(model.fixed, ((0, 0), (0, more.shape[1])), constant_values=np.nan)
+        equations = Equations(regressors.T, mask, fixed, model.ties, *units)
         names = tuple(f"regressor {k}" for k in range(regressors.X.shape[1]))
-        rows = HeldRows(with_covariates(problem, regressors.X, names), n_jobs)
+        rows = HeldRows(with_covariates(problem, regressors.X, names, q), n_jobs)
         rows.check()
-        step = RegressionStep.of(equations.terms, _errors(model, problem.scale))
-        return cls(rows, equations, step, (~problem.hidden).sum(axis=0))
+        step = RegressionStep.of(equations.terms, _errors(model, units[1]))
+        return cls(rows, equations, step, (~problem.hidden[:, :q]).sum(axis=0))
 
 
 def _errors(model: Model, scale: Floats) -> CovarianceStructure:

@@ -30,6 +30,20 @@ KINDS = ("continuous", "binary", "ordered")
 
 
 @dataclass(frozen=True, eq=False)
+class Carried:
+    """Columns beside the outcomes, of which every value is seen."""
+
+    names: tuple[str, ...]
+    values: Floats
+
+    @property
+    def units(self) -> tuple[Floats, Floats]:
+        """Centre and scale of each."""
+        spread = self.values.std(axis=0)
+        return self.values.mean(axis=0), np.where(spread > 0.0, spread, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
 class Outcomes:
     """What is seen of the outcomes.
 
@@ -48,6 +62,8 @@ class Outcomes:
     categories : dict
         For a binary or an ordered outcome, its categories from the lowest to the highest.
     selections : tuple of Selection
+    carried : Carried or None
+        Columns that are no outcomes, but that the rule compares outcomes with.
     """
 
     data: IntervalData
@@ -57,6 +73,7 @@ class Outcomes:
     kinds: tuple[str, ...]
     categories: dict[str, tuple[Any, ...]]
     selections: tuple[Selection, ...]
+    carried: Carried | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -99,9 +116,18 @@ class Outcomes:
         return replace(self, data=self.data.with_ends(lower, upper))
 
     def problem(self, units: tuple[Floats, Floats] | None = None) -> Problem:
-        """Return them as the engine reads a table, in given units or those of what is seen."""
-        blank = self.at_random & ~self.data.seen
-        return read_problem(self.data, self.rule, blank, units=units or self._units())
+        """Return them as the engine reads a table, in given units or those of what is seen.
+
+        Columns that the rule compares them with come after them.
+        """
+        data, blank, units = self.data, self.at_random & ~self.data.seen, units or self._units()
+        more = self.carried
+        if more is not None:
+            lower, upper = (np.hstack([end, more.values]) for end in (data.lower, data.upper))
+            data = IntervalData(lower, upper, [*data.names, *more.names])
+            blank = np.hstack([blank, np.zeros(more.values.shape, dtype=bool)])
+            units = tuple(map(np.append, units, more.units))
+        return read_problem(data, self.rule, blank, units=units)
 
     def _units(self) -> tuple[Floats, Floats]:
         """Centre and scale of what is known of each outcome; latent ones have units of their own."""
@@ -138,6 +164,7 @@ def read_outcomes(
     given: Any = None,
     kinds: Mapping[str, Any] | None = None,
     missing_at_random: Any = None,
+    carried: Carried | None = None,
 ) -> Outcomes:
     """Read outcomes by name, the rules about them, and what kind each is.
 
@@ -149,7 +176,7 @@ def read_outcomes(
     _check_selections(names, selections, kinds_by_name(kinds))
     selections = tuple(one.for_columns(names) for one in selections)
     if rule is not None:
-        rule = rule.for_columns(names)
+        rule = rule.for_columns([*names, *(() if carried is None else carried.names)])
     kinds = _told_kinds(names, kinds) | {names[one.index]: "binary" for one in selections}
     read = [
         _read_column(name, column, kinds.get(name))
@@ -167,6 +194,7 @@ def read_outcomes(
         tuple(column.kind for column in read),
         {name: one.categories for name, one in zip(names, read, strict=True) if one.categories},
         selections,
+        carried,
     )
     outcomes = outcomes.cut_at(outcomes.first_cuts())
     outcomes = replace(outcomes, at_random=_at_random(outcomes, missing_at_random))

@@ -124,9 +124,12 @@ def _density(x: Floats) -> Floats:
 def rows_of(outcomes: Outcomes, W: Floats, equations: Equations, n_jobs: int | None) -> HeldRows:
     """Return rows in the units of a fit."""
     units = equations.centre, equations.scale
+    if outcomes.carried is not None:
+        W = np.hstack([W, outcomes.carried.values])
     X = equations.regressors(W)
     names = tuple(f"regressor {k}" for k in range(X.shape[1]))
-    rows = HeldRows(with_covariates(outcomes.problem(units), X, names), n_jobs)
+    problem = outcomes.problem(units)
+    rows = HeldRows(with_covariates(problem, X, names, len(outcomes.names)), n_jobs)
     rows.check()
     return rows
 

@@ -253,8 +253,8 @@ class RegressionChart(Chart):
     def _of_joint_law(self, rows: Rows, seed: int) -> Floats:
         """Return the information from that about mean and covariance of outcomes and covariates.
 
-        Where nothing is restricted the score of the joint law is 0 too, so that coordinates may be changed
-        by their derivatives alone.
+        Where nothing is restricted the score of the joint law is 0 too, so that coordinates may be
+        changed by their derivatives alone.
         """
         joint = Chart(MStep(Free()), self.mean, self.covariance, self.rows)
         known = information(rows, joint, seed)
