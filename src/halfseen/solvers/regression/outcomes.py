@@ -126,7 +126,7 @@ class Outcomes:
             lower, upper = (np.hstack([end, more.values]) for end in (data.lower, data.upper))
             data = IntervalData(lower, upper, [*data.names, *more.names])
             blank = np.hstack([blank, np.zeros(more.values.shape, dtype=bool)])
-            units = tuple(map(np.append, units, more.units))
+            units = np.append(units[0], more.units[0]), np.append(units[1], more.units[1])
         return read_problem(data, self.rule, blank, units=units)
 
     def _units(self) -> tuple[Floats, Floats]:
