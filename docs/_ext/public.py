@@ -13,11 +13,11 @@ from types import ModuleType
 from typing import Any
 
 import halfseen
-from halfseen import diagnostics, metrics, missingness, planning, samplers, solvers
+from halfseen import diagnostics, metrics, missingness, planning, regression, samplers, solvers
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness
 from halfseen.missingness.sets import SeenSet
 
-MODULES = (halfseen, solvers, samplers, metrics, planning, diagnostics, missingness)
+MODULES = (halfseen, regression, solvers, samplers, metrics, planning, diagnostics, missingness)
 PROTOCOLS = (Missingness, ColumnwiseMissingness, SeenSet)
 # What a rule or a set must be able to do for the solvers; users ask them ``seen`` and ``contains``.
 PROTOCOL = {name for base in PROTOCOLS for name in vars(base) if not name.startswith("_")} - {
@@ -51,6 +51,14 @@ FOR_THE_LIBRARY = {
     "Polyhedra.levels",
     "Polyhedra.signs",
     "Region.directions",
+    "RegressionErrors.coefficient_limits",
+    "RegressionErrors.correlation_limits",
+    "RegressionErrors.deviation_limits",
+    "RegressionErrors.of_vector",
+    "RegressionErrors.p_values",
+    "RegressionErrors.quantiles",
+    "RegressionErrors.vector",
+    "Selection.chosen",
     "SelfCensoring.column_set",
     "SetTable.is_intervals",
     "SetTable.is_whole_line",

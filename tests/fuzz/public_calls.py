@@ -498,4 +498,90 @@ RULES = [
         np.array([0.3, 0.1]),
     ),
 ]
-CALLS = [*METHODS_OF_FIT, *SOLVERS, *VALUES, *DATA, *RULES]
+
+
+@cache
+def regressed() -> hs.RegressionFit:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", hs.HalfseenWarning)
+        return hs.regress(X, REGRESSORS, RULE, **FEW)
+
+
+def worked(**options: Any) -> hs.RegressionFit:
+    return hs.regress({"wage": "educ", "works": "educ + kids"}, WORK, SELECTION, **FEW, **options)
+
+
+REGRESSORS = RNG(3).normal(size=(N, 2))
+GROUPS = np.arange(N) % 7
+EFFECTIVE = {"educ": REGRESSORS[:, 0], "kids": np.exp(REGRESSORS[:, 1])}
+WORKS = REGRESSORS[:, 1] + RNG(4).normal(size=N) > 0.0
+WORK = {**EFFECTIVE, "works": WORKS, "wage": np.where(WORKS, Y[:, 1], np.nan)}
+SELECTION = hs.Selection("wage", by="works")
+INDEXED = hs.Selection(0, by=1)
+REGRESSIONS = [
+    of_table("halfseen.regress", lambda a: hs.regress(a, REGRESSORS, RULE, **FEW)),
+    Call("halfseen.regress", lambda a: hs.regress(X, a, RULE, **FEW), REGRESSORS),
+    Call("halfseen.regress", lambda a: hs.regress(a, WORK, **FEW), X, False),
+    Call("halfseen.regress", lambda a: hs.regress("wage ~ educ", a, **FEW), X, False),
+    Call("halfseen.regress", lambda a: hs.regress(X, REGRESSORS, a, **FEW), X, False),
+    Call("halfseen.regress", lambda a: worked(kinds=a), X, False),
+    Call("halfseen.regress", lambda a: worked(kinds={"wage": a}), X, False),
+    Call("halfseen.regress", lambda a: worked(fixed={"wage": {"educ": a}}), 0.1),
+    Call("halfseen.regress", lambda a: worked(equal=a), X, False),
+    Call("halfseen.regress", lambda a: worked(cluster=a), GROUPS),
+    Call(
+        "halfseen.regress",
+        lambda a: hs.regress(X, REGRESSORS, RULE, covariance=a, **FEW),
+        TRUTH.covariance,
+    ),
+    Call(
+        "halfseen.regress",
+        lambda a: hs.regress(X, REGRESSORS, RULE, missing_at_random=a, **FEW),
+        np.isnan(X),
+    ),
+    Call(
+        "halfseen.regress",
+        lambda a: hs.regress(Y[:, 0], REGRESSORS, truncated=a, random_state=0),
+        X,
+        False,
+    ),
+    Call("halfseen.compare", lambda a: hs.compare(regressed(), a), X, False),
+    Call("halfseen.RegressionFit.predict", lambda a: regressed().predict(a), REGRESSORS),
+    Call("halfseen.RegressionFit.predict", lambda a: regressed().predict(None, a), X, False),
+    Call(
+        "halfseen.RegressionFit.marginal_effects",
+        lambda a: regressed().marginal_effects("x1", new=a),
+        REGRESSORS,
+    ),
+    Call(
+        "halfseen.RegressionFit.marginal_effects",
+        lambda a: regressed().marginal_effects(a),
+        X,
+        False,
+    ),
+    Call("halfseen.RegressionFit.robust", lambda a: regressed().robust(a), GROUPS),
+    Call(
+        "halfseen.RegressionFit.confidence_interval",
+        lambda a: regressed().confidence_interval(a),
+        0.9,
+    ),
+    Call("halfseen.RegressionFit.simulate", lambda a: regressed().simulate(a, 0), REGRESSORS),
+    Call(
+        "halfseen.RegressionFit.draw_imputations",
+        lambda a: regressed().draw_imputations(a, 0),
+        2,
+    ),
+    Call("halfseen.RegressionFit.save", lambda a: regressed().save(a), X, False),
+    Call("halfseen.RegressionFit.residuals", lambda a: regressed().residuals(a), 3),
+    Call("halfseen.RegressionFit.summary", lambda a: regressed().summary(a), 0.9),
+    Call("halfseen.RegressionFit.to_dict", lambda a: regressed().to_dict(a), 0.9),
+    Call(
+        "halfseen.regression.RegressionErrors.of",
+        lambda a: regressed().standard_errors.of(lambda B, S: a),
+        np.array([1.0, 2.0]),
+    ),
+    Call("halfseen.Selection", lambda a: hs.Selection(a, by=7), 3),
+    Call("halfseen.Selection", lambda a: hs.Selection(7, by=a), 3),
+    Call("halfseen.Selection.seen", INDEXED.seen, Y),
+]
+CALLS = [*METHODS_OF_FIT, *SOLVERS, *REGRESSIONS, *VALUES, *DATA, *RULES]

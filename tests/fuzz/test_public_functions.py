@@ -42,6 +42,7 @@ RECORDS = {
     *("PairShares", "Share", "ColumnRule", "Box", "Parts", "Polyhedra", "Holes", "Inequalities"),
     *("SetTable", "Scan", "Rejection", "RowBlocks"),
     *("LearnedPower", "Loss", "Losses", "Sensitivity", "Tails"),
+    *("Comparison", "MarginalEffects", "RegressionErrors", "RegressionFit", "RegressionIntervals"),
 }
 # Called by readers of tables and of losses, which have checked what they pass.
 FOR_THE_LIBRARY = {
@@ -60,6 +61,7 @@ TOO_MANY = ("int 109951162", "int 100000000")
 KNOWN: dict[str, tuple[str, ...]] = {
     # It would do them.
     "halfseen.Fit.bootstrap": TOO_MANY,
+    "halfseen.RegressionFit.draw_imputations": TOO_MANY,
     # Half a minute: one row a thousand standard deviations out makes the set rarely hit.
     "halfseen.solvers.truncated_sgd": ("one 1e18",),
 }

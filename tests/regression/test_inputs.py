@@ -281,6 +281,16 @@ UNANSWERED = {
         ["'aeg' is no variable", "age, site"],
     ),
     "effects of no kind": (lambda fit: fit.marginal_effects("age", "median"), ["'median'"]),
+    "effects of several": (lambda fit: fit.marginal_effects(np.ones(2)), ["is no variable"]),
+    "effects over no rows": (
+        lambda fit: fit.marginal_effects("age", new={"age": [], "site": []}),
+        ["averages over rows", "got none"],
+    ),
+    "effects over rows far off": (
+        lambda fit: fit.marginal_effects("age", new={"age": [1e308], "site": ["a"]}),
+        ["below 1e+100", "1e+308"],
+    ),
+    "several kinds": (lambda fit: fit.predict(kind=np.ones(2)), ["latent, seen"]),
     "effects over a number": (lambda fit: fit.marginal_effects("age", new=3), ["data frame"]),
     "effects over too few columns": (
         lambda fit: fit.marginal_effects("age", new={"age": [1.0]}),

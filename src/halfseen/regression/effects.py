@@ -21,6 +21,8 @@ Floats = NDArray[np.float64]
 # Steps of the variable, as a share of its standard deviation.
 STEP = 1e-4
 KINDS = ("latent", "seen", "hidden_probability")
+# Regressors of which the square is still a double.
+LARGEST = 1e100
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +57,7 @@ class MarginalEffects:
 
 def marginal_effects(fit: RegressionFit, variable: str, kind: str, new: Any) -> MarginalEffects:
     """Return average changes of a prediction; see ``RegressionFit.marginal_effects``."""
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise InputError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}.")
     design = fit.design
     assert design is not None
@@ -64,11 +66,12 @@ def marginal_effects(fit: RegressionFit, variable: str, kind: str, new: Any) -> 
         raise InputError(
             "this fit does not hold its table (a saved fit never does); pass new rows."
         )
-    if variable not in design.variables:
+    if not isinstance(variable, str) or variable not in design.variables:
         raise InputError(
             f"{variable!r} is no variable of the regressors; these are {', '.join(design.variables)}."
         )
     columns = _columns(fit, data)
+    _check_rows(design.matrix_for(columns))
     pairs, changes, divisor = _changed(design.levels.get(variable), columns, variable)
     matrices = [tuple(design.matrix_for(one) for one in pair) for pair in pairs]
 
@@ -93,6 +96,16 @@ def marginal_effects(fit: RegressionFit, variable: str, kind: str, new: Any) -> 
             for table in (value, errors)
         )
     return MarginalEffects(variable, kind, tuple(changes), fit.outcomes, value, errors)
+
+
+def _check_rows(matrix: Floats) -> None:
+    """Raise where there is nothing to average over, or nothing that could be squared."""
+    if not len(matrix):
+        raise InputError("effects are averages over rows; got none.")
+    if not np.abs(matrix).max() < LARGEST:
+        raise InputError(
+            f"regressors must be below {LARGEST:g}; got {np.abs(matrix).max():g}. Take another unit."
+        )
 
 
 def _columns(fit: RegressionFit, data: Any) -> dict[str, Any]:

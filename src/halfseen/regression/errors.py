@@ -264,6 +264,15 @@ class RegressionIntervals:
         Of shape (terms, outcomes).
     residual_deviations : Limits
     residual_correlation : Limits
+
+    Examples
+    --------
+    >>> import numpy as np, halfseen as hs
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(200, 1))
+    >>> ends = hs.regress(2.0 * x + rng.normal(size=(200, 1)), x).confidence_interval()
+    >>> bool(ends.residual_deviations.lower[0] < 1.0 < ends.residual_deviations.upper[0])
+    True
     """
 
     level: float

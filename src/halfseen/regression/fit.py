@@ -82,6 +82,15 @@ class RegressionFit(RegressionEstimate):
         How many clusters of rows standard errors are from.
     is_robust : bool
         Whether standard errors are those of the sandwich.
+    covariance : array or None
+        Of the estimates of all parameters, in the order of ``parameter_names``.
+    data : the table that was fitted, or None
+    frame : str or None
+        "pandas" where tables that come out are frames.
+    equations, place, source
+        The same as the engine had it, and its rows; ``source`` is None in a fit that was loaded.
+    kept : mapping or None
+        What a fit that was loaded knows of its rows.
 
     Examples
     --------
@@ -260,7 +269,7 @@ class RegressionFit(RegressionEstimate):
         array([[0.9],
                [0.1]])
         """
-        if kind not in KINDS:
+        if not isinstance(kind, str) or kind not in KINDS:
             raise InputError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}.")
         if standard_error and kind not in WITH_ERRORS:
             raise InputError(
