@@ -125,6 +125,9 @@ REFUSED = {
     "fixed at nothing": ({"fixed": {"lead": {"age": np.nan}}}, ["a finite number", "nan"]),
     "fixed far off": ({"fixed": {"lead": {"age": 1e300}}}, ["below 1e+100", "1e+300"]),
     "equal to nothing": ({"equal": 3}, ["groups of (outcome, term)", "got 3"]),
+    "equal to an array": ({"equal": np.ones(3)}, ["groups of (outcome, term)", "1.0"]),
+    "fixed out of reach": ({"fixed": {"lead": {"age": 1e18}}}, ["sixteen digits", "fixed="]),
+    "a covariance out of reach": ({"covariance": [[1e300]]}, ["below 1e+100", "1e+300"]),
     "equal without groups": (
         {"equal": [("lead", "age"), ("lead", "age")]},
         ["groups of (outcome, term)", "equal=[[("],

@@ -20,7 +20,7 @@ from halfseen.data.design import (
 )
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.table import frame_kind, listed_names, read_table
-from halfseen.errors import ConvergenceWarning, InputError
+from halfseen.errors import ConvergenceWarning, InputError, NotIdentifiedError
 from halfseen.missingness.base import Missingness
 from halfseen.missingness.named_rules import Rules
 from halfseen.missingness.named_rules import rules as read_rules
@@ -165,7 +165,13 @@ def regress(
         n_jobs,
     )
     learn = learn_regression if truncated is None else learn_truncated
-    estimate = learn(wanted, settings)
+    try:
+        estimate = learn(wanted, settings)
+    except np.linalg.LinAlgError as error:
+        raise NotIdentifiedError(
+            "what is given, or the outcomes, are so far apart in size that sixteen digits do not hold "
+            f"them together ({error}). Check fixed= and covariance=, and the units of the outcomes."
+        ) from None
     frame = "pandas" if frame_kind(data) == "pandas" or frame_kind(model) == "pandas" else None
     given = {field.name: getattr(estimate, field.name) for field in fields(estimate)}
     fit = RegressionFit(**given, design=design, data=data, frame=frame)
@@ -317,6 +323,11 @@ def _residuals(outcomes: Outcomes, covariance: ArrayLike | str) -> tuple[NDArray
         )
     if not (np.isfinite(given).all() and np.allclose(given, given.T)):
         raise InputError(f"covariance must be finite and symmetric; got {given.tolist()}.")
+    if not np.abs(given).max() < LARGEST:
+        raise InputError(
+            f"entries of covariance must be below {LARGEST:g}; got {np.abs(given).max():g}. Take "
+            "another unit."
+        )
     least = float(np.linalg.eigvalsh(given)[0])
     if least <= 0.0:
         raise InputError(
@@ -379,7 +390,7 @@ def _ties(
     design: Design, fixed: Floats, equal: Sequence[Sequence[tuple[str, str]]] | None
 ) -> Floats | None:
     """Return the free coefficients as combinations of those that differ."""
-    if not equal:
+    if equal is None or (isinstance(equal, list | tuple) and not equal):
         return None
     free = design.mask & np.isnan(fixed)
     place = {tuple(at): k for k, at in enumerate(np.argwhere(free).tolist())}

@@ -288,7 +288,7 @@ def _told_kinds(names: Sequence[str], kinds: Mapping[str, Any] | None) -> dict[s
         if not isinstance(kind, str) and (not is_iterable(kind) or len(list(kind)) < 2):
             raise InputError(f"at least 2 categories are needed for {name}; got {kind!r}.")
         _check_categories(name, kind)
-    return told
+    return {name: kind if isinstance(kind, str) else list(kind) for name, kind in told.items()}
 
 
 def _check_categories(name: str, kind: Any) -> None:
