@@ -76,6 +76,10 @@ FITS = {
         lambda: regress("zinc ~ age", {"zinc": "-9..9 | 10..20"}),
         NEW,
     ),
+    "a threshold that goes with a covariate": (
+        lambda: regress("zinc ~ age", hs.rules("zinc: zinc - dose >= -9")),
+        NEW,
+    ),
     "arrays": (
         lambda: regress(DATA["lead"], hs.DetectionLimits(lower=0.0), np.column_stack([AGE, DOSE])),
         np.array([[0.0, 1.0], [1.0, -1.0]]),
@@ -110,8 +114,10 @@ def plain(value):
 
 
 def kinds_for(fit):
-    return [kind for kind in ("latent", "seen", "hidden_probability", "categories")
-            if kind != "categories" or fit.categories]  # fmt: skip
+    if fit.hiding.carried:
+        return ["latent"]
+    kinds = ["latent", "seen", "hidden_probability"]
+    return [*kinds, "categories"] if fit.categories else kinds
 
 
 @pytest.mark.parametrize("name", FITS)
@@ -138,7 +144,12 @@ def test_everything_that_needs_no_table_is_the_same(fits, name, tmp_path):
 
 
 def test_outcomes_given_what_is_seen_of_new_rows(fits, tmp_path):
-    for name, data in (("one formula, a category", DATA), ("selection", WAGES)):
+    covariate = "a threshold that goes with a covariate"
+    for name, data in (
+        ("one formula, a category", DATA),
+        ("selection", WAGES),
+        (covariate, DATA),
+    ):
         fit = fits(name)
         some = {column: values[:50] for column, values in data.items()}
         assert same(
@@ -277,6 +288,8 @@ WRITTEN = {"kind": "selection", "outcomes": [0], "by": 1, "when": True}
         (["notes"], [{"status": "FINE", "text": ""}], "status must be one of"),
         (["history"], [], "JSON object"),
         (["history"], {"a": {"kind": "array", "name": "weights"}}, "asked for twice"),
+        (["history"], {"undetermined": [[0, 2]]}, "pairs of outcomes"),
+        (["history"], {"undetermined": 1}, "pairs of outcomes"),
         (["frame"], "os", "frame must be one of"),
         (["clusters"], 0, "whole number"),
         (["robust"], 1, "true or false"),
@@ -298,16 +311,23 @@ WRITTEN = {"kind": "selection", "outcomes": [0], "by": 1, "when": True}
         (["hiding", "selections"], [{**WRITTEN, "outcomes": [1], "by": 0}], "is binary"),
         (["hiding", "selections"], [{**WRITTEN, "outcomes": [[]]}], "Selection takes"),
         (["hiding", "selections"], [{**WRITTEN, "when": 1}], "lacks"),
+        (["hiding", "carried"], None, "a list was expected"),
+        (["hiding", "carried"], ["wage"], "twice"),
+        (["hiding", "carried"], ["age"], "a column for each term"),
         (["hiding", "shown"], [], "0 sets are told of 2 outcomes"),
         (["hiding", "shown"], [{"unknown": "WHY"}] * 2, "shown must be one of"),
-        (["hiding", "shown"], [{"array": "weights"}] * 2, "asked for twice"),
+        (["hiding", "shown"], [{"array": "pieces"}] * 2, "asked for twice"),
         (["hiding", "shown"], [{"array": "huge"}] * 2, "two ends each"),
         (["hiding", "shown"], [{"array": "reversed"}] * 2, "two ends each"),
     ],
 )  # fmt: skip
 def test_files_that_say_something_else(parts, tmp_path, where, value, words):
     content, arrays = parts["selection"]
-    more = {"huge": np.zeros((10**9, 0)), "reversed": np.array([[1.0, 0.0]])}
+    more = {
+        "huge": np.zeros((10**9, 0)),
+        "reversed": np.array([[1.0, 0.0]]),
+        "pieces": np.array([[0.0, 1.0]]),
+    }
     write_archive(
         tmp_path / "a", saving.FORMAT, 1, changed(content, where, value), {**arrays, **more}
     )

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from halfseen.data.design import columns_of
 from halfseen.data.interval_data import IntervalData
+from halfseen.data.mixed_columns import MixedColumns
 from halfseen.data.raw_columns import FrameColumns
 from halfseen.data.readers import UnreadableError, from_frame
 from halfseen.data.table import frame_kind
@@ -14,7 +17,7 @@ from halfseen.errors import InputError
 from halfseen.missingness.selection import Selection
 from halfseen.missingness.written import NotSaved
 from halfseen.solvers.regression.estimate import RegressionEstimate
-from halfseen.solvers.regression.outcomes import Outcomes, kinds_by_name, read_outcomes
+from halfseen.solvers.regression.outcomes import Carried, Outcomes, kinds_by_name, read_outcomes
 from halfseen.solvers.result import name_some
 
 
@@ -38,7 +41,7 @@ def outcome_cells(
         return Cells(known, told)
     columns = columns_of(data)
     texts = _text_columns(data, outcomes, told)
-    read = _read_texts(data, texts)
+    read = data.intervals if isinstance(data, MixedColumns) else _read_texts(data, texts)
     cells: dict[str, Any] = {}
     for name in outcomes:
         if name in read:
@@ -124,4 +127,21 @@ def outcomes_like(fit: RegressionEstimate, new: Any) -> Outcomes:
         given.append(old.rule)
     # Of few new rows there may be values such as 0 and 1 alone.
     plain = {name: "continuous" for name in names if name not in told}
-    return read_outcomes(cells, given, {**told, **plain}).cut_at(fit.cut_points)
+    carried = _carried(old.carried, new)
+    outcomes = read_outcomes(cells, given, {**told, **plain}, carried=carried)
+    return outcomes.cut_at(fit.cut_points)
+
+
+def _carried(names: Sequence[str], new: Any) -> Carried | None:
+    """Return the columns of new rows with which a rule compares outcomes."""
+    if not names:
+        return None
+    columns = columns_of(new)
+    for name in names:
+        columns.check(name, "the column that the rule compares outcomes with,")
+        column = columns.column(name)
+        if not column.is_numbers or not np.isfinite(column.values).all():
+            raise InputError(
+                f"the rule compares outcomes with {name}, which must be a number in every row."
+            )
+    return Carried(tuple(names), np.column_stack([columns[name] for name in names]))

@@ -7,7 +7,7 @@ before anything is made of it.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,12 +56,12 @@ VERSION = 1
 REMEDY = "Who loads it cannot predict 'given_seen'; all else is there."
 # How far correlations may be beyond 1, and a covariance from symmetric, by rounding.
 ROUNDING = 1e-9
-# Shapes of arrays, and between which numbers they lie: q outcomes, k terms, of which the engine makes c
-# columns, m parameters.
+# Shapes of arrays, and between which numbers they lie: q outcomes, k terms, w of them and columns that
+# rules alone speak of, of which the engine makes c columns, m parameters.
 ARRAYS: dict[str, Shape] = {
     "weights": ("qk", FINITE), "residual": ("qq", FINITE), "covariance": ("mm", FINITE),
     "seen_share": ("q", SHARE),
-    "equations.fixed": ("qk", None),
+    "equations.fixed": ("qw", None),
     "equations.centre": ("q", FINITE), "equations.scale": ("q", POSITIVE),
     "place.coefficients": ("qc", FINITE), "place.residual": ("qq", FINITE),
 }  # fmt: skip
@@ -124,6 +124,7 @@ def read_regression(archive: Archive) -> dict[str, Any]:
         if kinds[j] == "ordered"
     }
     q, cuts = len(outcomes), sum(one.size - 1 for one in cut_points.values())
+    hiding = _read_hiding(content.get("hiding"), outcomes, kinds, find)
     find.sizes["m"] = int(free.sum()) + q * (q + 1) // 2 + cuts
     return {
         **_read_numbers(find, mask),
@@ -135,12 +136,12 @@ def read_regression(archive: Archive) -> dict[str, Any]:
         "kinds": kinds,
         "categories": categories,
         "cut_points": cut_points,
-        "history": read_values(content.get("history"), find, "history"),
+        "history": _read_history(content.get("history"), find),
         # The place has as many columns as the equations say.
-        "equations": _read_equations(find, mask, free),
+        "equations": _read_equations(find, mask, free, len(hiding.carried)),
         "place": _read_place(find),
         "design": _read_design(content.get("design"), outcomes, terms, mask),
-        "kept": _read_hiding(content.get("hiding"), outcomes, kinds, find),
+        "kept": hiding,
     }
 
 
@@ -209,6 +210,22 @@ def _read_counts(content: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _read_history(said: Any, find: Finder) -> dict[str, Any]:
+    history = read_values(said, find, "history")
+    pairs = history.get("undetermined", [])
+    if not isinstance(pairs, list | tuple) or not all(map(_is_pair(find.sizes["q"]), pairs)):
+        raise InputError("what is not determined is told by pairs of outcomes.")
+    return history
+
+
+def _is_pair(outcomes: int) -> Callable[[Any], bool]:
+    def check(pair: Any) -> bool:
+        known = isinstance(pair, list | tuple) and len(pair) == 2
+        return known and all(type(one) is int and 0 <= one < outcomes for one in pair)
+
+    return check
+
+
 def _number(content: Mapping[str, Any], name: str) -> float:
     value = content.get(name)
     if not isinstance(value, float) or not abs(value) <= LARGEST:
@@ -216,12 +233,15 @@ def _number(content: Mapping[str, Any], name: str) -> float:
     return value
 
 
-def _read_equations(find: Finder, mask: Mask, free: Mask) -> Equations:
-    T, k = find.floats("equations.T"), find.sizes["k"]
-    if T.ndim != 2 or T.shape[1] != k or not 1 <= len(T) <= k + 1 or not _is_finite(T):
+def _read_equations(find: Finder, mask: Mask, free: Mask, carried: int) -> Equations:
+    """Read them; columns that rules alone speak of come last, and stand in no equation."""
+    T, wide = find.floats("equations.T"), find.sizes["k"] + carried
+    if T.ndim != 2 or T.shape[1] != wide or not 1 <= len(T) <= wide + 1 or not _is_finite(T):
         raise InputError("the array 'equations.T' must be finite, with a column for each term.")
-    find.sizes["c"] = len(T)
+    find.sizes["w"], find.sizes["c"] = wide, len(T)
     fixed, centre, scale = (find(f"equations.{name}") for name in ("fixed", "centre", "scale"))
+    # The file is known to be long enough for arrays of this shape.
+    mask, free = (np.pad(one, ((0, 0), (0, carried))) for one in (mask, free))
     given = mask & ~free
     if not _is_finite(fixed[given]) or not np.isnan(fixed[~given]).all():
         raise InputError("the array 'equations.fixed' must hold the coefficients that are given.")
@@ -338,16 +358,17 @@ def _write_hiding(hiding: Hiding, store: Store) -> dict[str, Any]:
         for j, one in enumerate(hiding.shown)
     ]
     rule = None if hiding.rule is None else keep_rule(hiding.rule, store, REMEDY)
-    return {"rule": rule, "selections": selections, "shown": shown}
+    carried = list(hiding.carried)
+    return {"rule": rule, "selections": selections, "shown": shown, "carried": carried}
 
 
 def _read_hiding(
     said: Any, outcomes: tuple[str, ...], kinds: Sequence[str], find: Finder
 ) -> Hiding:
     said = of_kind(said, dict, "hiding")
-    rule = find_rule(said.get("rule"), find)
+    rule, carried = find_rule(said.get("rule"), find), texts_of(said.get("carried"), "carried")
     if rule is not None and not isinstance(rule, NotSaved):
-        rule.check_width(len(outcomes))
+        rule.check_width(len(outcomes) + len(carried))
     selections = []
     for one in of_kind(said.get("selections"), list, "selections"):
         selection = read_rule(one, find.floats)
@@ -362,7 +383,8 @@ def _read_hiding(
     shown = [_read_shown(one, find) for one in of_kind(said.get("shown"), list, "shown")]
     if len(shown) != len(outcomes):
         raise InputError(f"{len(shown)} sets are told of {len(outcomes)} outcomes.")
-    return Hiding(outcomes, rule, tuple(selections), tuple(shown))
+    check_names((*outcomes, *carried))
+    return Hiding(outcomes, rule, tuple(selections), tuple(shown), tuple(carried))
 
 
 def _read_shown(said: Any, find: Finder) -> Floats | Unknown:

@@ -47,12 +47,15 @@ class Hiding:
     selections : tuple of Selection
     shown : tuple of arrays of shape (k, 2), or Unknown
         For each outcome the intervals in which it is shown, or why they are not known.
+    carried : tuple of str
+        Columns beside the outcomes, with which the rule compares them.
     """
 
     names: tuple[str, ...]
     rule: Missingness | None
     selections: tuple[Selection, ...]
     shown: tuple[Floats | Unknown, ...]
+    carried: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, outcomes: Outcomes, residual: Floats) -> Hiding:
@@ -61,7 +64,8 @@ class Hiding:
             ALWAYS if latent else _shown(outcomes, j, float(np.sqrt(residual[j, j])))
             for j, latent in enumerate(outcomes.latent)
         ]
-        return cls(outcomes.names, outcomes.rule, outcomes.selections, tuple(shown))
+        carried = () if outcomes.carried is None else outcomes.carried.names
+        return cls(outcomes.names, outcomes.rule, outcomes.selections, tuple(shown), carried)
 
     def pieces(self, j: int) -> list[tuple[float, float]]:
         """Return the intervals in which an outcome is shown; raise where they are not known."""
