@@ -11,6 +11,7 @@ from halfseen.cli.demonstrate import demo
 from halfseen.cli.fit import fit
 from halfseen.cli.impute import impute
 from halfseen.cli.plan import plan
+from halfseen.cli.regress import regress
 from halfseen.cli.reproduce import reproduce
 from halfseen.cli.simulate import simulate
 from halfseen.version import __version__
@@ -49,5 +50,5 @@ def main(
     """Learn a Gaussian you only half see."""
 
 
-for command in (fit, impute, check, simulate, plan, demo, reproduce):
+for command in (fit, regress, impute, check, simulate, plan, demo, reproduce):
     app.command(epilog=EPILOG)(command)

@@ -22,8 +22,8 @@ from halfseen.data.interval_data import IntervalData
 from halfseen.data.limits import read_limits
 from halfseen.data.parquet_blocks import SUFFIXES as PARQUET
 from halfseen.data.parquet_blocks import bytes_in_memory, is_parquet, scan_parquet
-from halfseen.data.raw_columns import FileColumns
-from halfseen.data.readers import read_columns, read_parquet
+from halfseen.data.raw_columns import FileColumns, open_parquet
+from halfseen.data.readers import read_columns
 from halfseen.data.row_blocks import RowBlocks
 from halfseen.data.transforms import read_transforms
 from halfseen.errors import InputError
@@ -73,7 +73,7 @@ def read_input(wanted: TableOptions, quiet: bool = False) -> Input:
     return given
 
 
-def _refuse_many(data: str) -> None:
+def refuse_many(data: str) -> None:
     """Refuse folders and patterns, of which there is no one table."""
     if data != "-" and (os.path.isdir(data) or (glob.has_magic(data) and not os.path.exists(data))):
         raise InputError(
@@ -83,26 +83,31 @@ def _refuse_many(data: str) -> None:
 
 
 def _table(wanted: TableOptions) -> tuple[IntervalData, Records | None]:
-    _refuse_many(wanted.data)
-    form: dict[str, Any] = {
-        "decimal": wanted.decimal,
-        "thousands": wanted.thousands,
-        "not_detected": wanted.not_detected,
-        "missing": wanted.missing,
-    }
+    refuse_many(wanted.data)
     chosen: dict[str, Any] = {
         "columns": None if wanted.columns is None else split_names(wanted.columns),
         "index": wanted.index,
         "unreadable": str(wanted.unreadable),
         "companions": wanted.companions,
     }
+    form = cell_form(wanted)
     if wanted.data.lower().endswith(PARQUET):
-        return read_parquet(wanted.data, **form, **chosen), None
+        names = {wanted.index, *(chosen["columns"] or ())}
+        return read_columns(open_parquet(wanted.data, names), form, **chosen), None
+    records = open_csv(wanted, form)
+    return read_columns(FileColumns(records), form, **chosen), records
+
+
+def cell_form(wanted: TableOptions) -> CellFormat:
+    """Return how cells are written."""
+    return CellFormat(wanted.decimal, wanted.thousands, wanted.not_detected, wanted.missing)
+
+
+def open_csv(wanted: TableOptions, form: CellFormat) -> Records:
+    """Cut a file of separated values, or standard input, into columns of texts."""
     separator = "\t" if wanted.separator in ("\\t", "tab") else wanted.separator
     source: Any = io.StringIO(sys.stdin.read()) if wanted.data == "-" else wanted.data
-    cells = CellFormat(**form)
-    records = read_records(source, separator, wanted.encoding, cells)
-    return read_columns(FileColumns(records), cells, **chosen), records
+    return read_records(source, separator, wanted.encoding, form)
 
 
 def split_names(text: str) -> list[str]:

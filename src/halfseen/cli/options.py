@@ -9,12 +9,14 @@ from __future__ import annotations
 import enum
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from halfseen.errors import InputError
 
 
 class Blank(enum.StrEnum):
@@ -184,9 +186,18 @@ class TableOptions:
 
 def reads_table(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command with an argument ``table: TableOptions`` the options of a table."""
+    return _with_options(command, ())
+
+
+def reads_table_without(*left_out: str) -> Callable[..., Any]:
+    """Do the same, but for some of the options."""
+    return lambda command: _with_options(command, left_out)
+
+
+def _with_options(command: Callable[..., Any], left_out: Collection[str]) -> Callable[..., Any]:
     own = inspect.signature(command, eval_str=True).parameters
     options = inspect.signature(TableOptions, eval_str=True).parameters
-    shared = [option for name, option in options.items() if name != "data"]
+    shared = [option for name, option in options.items() if name not in ("data", *left_out)]
     parameters = [p for name, p in own.items() if name != "table"] + shared
 
     @functools.wraps(command)
@@ -199,6 +210,12 @@ def reads_table(command: Callable[..., Any]) -> Callable[..., Any]:
     )
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
+
+
+def check_level(level: float) -> None:
+    """Raise where a level is no share, before any work."""
+    if not 0.0 < level < 1.0:
+        raise InputError(f"--level must be a share between 0 and 1, such as 0.95; got {level:g}.")
 
 
 def read_loss(given: str) -> float | str | dict[str, float | str]:

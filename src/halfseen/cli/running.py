@@ -7,7 +7,7 @@ import json
 import shlex
 import textwrap
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -105,14 +105,23 @@ def say(text: str) -> None:
 @contextmanager
 def rows_by_line(data: IntervalData, records: Records | None) -> Iterator[None]:
     """Add the line of the file, and the label, to rows that errors name."""
+    with rows_told(range(len(data)), None if records is None else records.lines, data.labels):
+        yield
+
+
+@contextmanager
+def rows_told(
+    rows: Sequence[int], lines: Sequence[int] | None, labels: Sequence[str] | None
+) -> Iterator[None]:
+    """Say in errors which row of the table is meant, and its line and label; ``rows`` are those left."""
     try:
         yield
     except HalfseenError as error:
-        row = error.row
-        if row is not None and row < len(data):
-            told = [] if records is None else [f"line {records.lines[row]}"]
-            told += [] if data.labels is None else [f"label {data.labels[row]!r}"]
-            error.where += f" ({', '.join(told)})" if told else ""
+        if error.row is not None and error.row < len(rows):
+            row = int(rows[error.row])
+            told = [] if lines is None else [f"line {lines[row]}"]
+            told += [] if labels is None else [f"label {labels[row]!r}"]
+            error.where = f"row {row}" + (f" ({', '.join(told)})" if told else "")
         raise
 
 

@@ -1,0 +1,161 @@
+"""``halfseen regress``: what outcomes depend on, from a formula."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from halfseen.cli import options as o
+from halfseen.cli.regression_inputs import RegressionInput, read_regression_input
+from halfseen.cli.running import (
+    LOOK,
+    as_json_text,
+    check_writable,
+    command_line,
+    guarded,
+    rows_told,
+    say,
+    say_written,
+    warnings_as_lines,
+    write_text,
+)
+from halfseen.regression import RegressionFit
+from halfseen.regression import regress as learn
+from halfseen.regression.summary import needs_a_look
+
+MODEL, HIDDEN = "The model", "What hides a value"
+Data = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="A CSV or Parquet file; - reads CSV from standard input.",
+        show_default=False,
+    ),
+]
+Formulas = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FORMULA...",
+        help="Outcomes on the left, what they depend on on the right: 'lead + zinc ~ age + C(site)'. "
+        "Several for several equations: 'wage ~ exper + educ' 'works ~ age + kids'.",
+        show_default=False,
+    ),
+]
+Select = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--select",
+        metavar="RULE",
+        rich_help_panel=HIDDEN,
+        help="Outcomes that are seen where another is 1 or true: 'wage: works'; or where it is not: "
+        "'y0: not works'. May be repeated.",
+    ),
+]
+Kinds = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kind",
+        metavar="KIND",
+        rich_help_panel=MODEL,
+        help="What an outcome is: 'works: binary', 'grade: low < mid < high', 'score: ordered', "
+        "'share: continuous'. May be repeated.",
+    ),
+]
+Diagonal = Annotated[
+    bool,
+    typer.Option(
+        "--diagonal",
+        rich_help_panel=MODEL,
+        help="Residuals of different outcomes do not go together.",
+    ),
+]
+Robust = Annotated[
+    bool,
+    typer.Option(
+        "--robust", rich_help_panel=MODEL, help="Standard errors that do not believe the model."
+    ),
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        rich_help_panel=MODEL,
+        help="Rows with the same value here belong together; standard errors are robust.",
+    ),
+]
+DropMissing = Annotated[
+    bool,
+    typer.Option(
+        "--drop-missing",
+        rich_help_panel="The table",
+        help="Leave out rows in which a regressor, or the column of --cluster, is missing.",
+    ),
+]
+Level = Annotated[
+    float, typer.Option(rich_help_panel="Output", help="Of the confidence intervals.")
+]
+
+
+@guarded
+@o.reads_table_without("log", "transform", "columns")
+def regress(
+    context: typer.Context,
+    table: o.TableOptions,
+    data: Data,
+    formulas: Formulas,
+    select: Select = None,
+    kind: Kinds = None,
+    diagonal: Diagonal = False,
+    robust: Robust = False,
+    cluster: Cluster = None,
+    drop_missing: DropMissing = False,
+    level: Level = 0.95,
+    seed: o.Seed = 0,
+    report: o.Report = None,
+    output: o.Output = None,
+    save: o.Save = None,
+    as_json: o.AsJson = False,
+) -> None:
+    """Learn what outcomes depend on, when some of their values are hidden: Tobit, Heckman, probit."""
+    check_writable(report=report, output=output, save=save)
+    o.check_level(level)
+    with warnings_as_lines():
+        given = read_regression_input(table, formulas, kind, select, cluster, drop_missing)
+        if not as_json:
+            say(f"{data}: {given.description}")
+        if given.note:
+            say(f"note: {given.note}")
+        found = _learn(given, diagonal, robust, cluster, seed)
+        if report is not None:
+            found.report(report, call=command_line(context))
+    content = found.to_dict(level)
+    typer.echo(as_json_text(content) if as_json else found.summary(level))
+    # Printed first: it would be lost where a file cannot be written.
+    if output is not None:
+        write_text(output, as_json_text(content) + "\n")
+    if save is not None:
+        found.save(save)
+    say_written(report, output, save)
+    if needs_a_look(found):
+        raise typer.Exit(LOOK)
+
+
+def _learn(
+    given: RegressionInput, diagonal: bool, robust: bool, cluster: str | None, seed: int
+) -> RegressionFit:
+    """Fit what was read; errors name the lines of the file."""
+    more: dict[str, Any] = {"covariance": "diagonal"} if diagonal else {}
+    with rows_told(given.rows, given.lines, given.labels):
+        return learn(
+            given.model,
+            given.columns,
+            given.rules or None,
+            kinds=given.kinds,
+            missing_at_random=given.missing_at_random,
+            robust=robust,
+            cluster=cluster,
+            random_state=seed,
+            progress=True,
+            **more,
+        )
