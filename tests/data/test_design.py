@@ -91,6 +91,8 @@ def test_numbers_stand_as_they_are(data):
         ("{age + 1}", lambda d: d.age + 1),
         ("I(age > 40)", lambda d: 1.0 * (d.age > 40)),
         ("I(30 < age <= 40)", lambda d: 1.0 * ((d.age > 30) & (d.age <= 40))),
+        ("I(1 < grade <= 3)", lambda d: 1.0 * d.grade.isin([2, 3])),
+        ("I(2 <= grade)", lambda d: 1.0 * d.grade.isin([2, 3, 4])),
         ("I(site == 'b')", lambda d: 1.0 * (d.site == "b")),
         ("I('b' != site)", lambda d: 1.0 * (d.site != "b")),
         ("I(smokes * age)", lambda d: d.smokes * d.age),
@@ -674,8 +676,22 @@ ALLOWED = "A formula has columns and functions of them"
         ("y ~ age ** 2", r"of which a single column has none. Write I\(age \*\* 2\) for a power"),
         ("y ~ `body mass` ^ 2", r"Write I\(`body mass` \*\* 2\)"),
         ("y ~ (age + dose) ** 99", "up to an order between 1 and 20"),
-        ("y ~ (age + dose) ** " + "9" * 5000, "up to an order between 1 and 20"),
+        ("y ~ (age + dose) ** " + "9" * 50, "up to an order between 1 and 20"),
         ("y ~ (age + dose) ** dose", "up to an order between 1 and 20"),
+        ("y ~ age\0", r"has the character '\\x00', which cannot be printed"),
+        ("y ~ `age\x1b[2J`", r"has the character '\\x1b', which cannot be printed"),
+        ("y ~ log(" + "(" * 60 + "age" + ")" * 61, "brackets in more than 50 brackets"),
+        ("y ~ " + "(" * 60 + "age" + ")" * 60, "brackets in more than 50 brackets"),
+        pytest.param(
+            f"y ~ C(grade, levels=[{'1, ' * 9000}])",
+            "has 270.. characters; at most 20000 can be read",
+            id="long factor",
+        ),
+        pytest.param(
+            "y ~ " + "age + " * 50_000 + "age",
+            "has 300007 characters; at most 200000",
+            id="long formula",
+        ),
         ("y ~ 2", "2 stands in the formula as a term; only 1"),
         ("y ~ 2:age", "2 stands in the formula as a term"),
         ("y ~ (0 + age)", "0 stands in brackets of the formula"),
@@ -976,6 +992,16 @@ def test_what_was_never_a_design_is_refused(saved):
         Design.from_dict(saved)
 
 
+def test_a_saved_design_with_other_terms_is_refused(data):
+    saved = read_design("y ~ age + site", data).to_dict()
+    for terms in (
+        ["Intercept", "age", "site[T.b]", "dose"],
+        ["Intercept", "site[T.b]", "age", "site[T.c]"],
+    ):
+        with pytest.raises(InputError, match="its terms are not those of its formula"):
+            Design.from_dict({**saved, "terms": terms}).matrix_for(data)
+
+
 def test_a_saved_design_cannot_bring_code(data):
     saved = read_design("y ~ log(dose)", data).to_dict()
     text = json.dumps(saved)
@@ -1011,6 +1037,8 @@ def test_arrays():
     assert design.matrix[0, 1] == 0.0
     bare = design_of_arrays(X, ["a", "b", "c"], outcomes=("y",), intercept=False)
     assert bare.terms == ("a", "b", "c")
+    X[0, 0] = -1.0
+    assert bare.matrix[0, 0] == 99.0
     assert (bare.matrix_for({"c": 3, "a": 1, "b": 2, "d": "other"}) == [[1, 2, 3]]).all()
 
 
@@ -1189,7 +1217,7 @@ def test_regressors_that_repeat_others(data, formula, change, sentence):
 
 
 def test_units_do_not_matter(data):
-    for unit in (1e-150, 1e-9, 1e12, 1e150):
+    for unit in (1e-150, 1e-9, 1e12, 1e90):
         design = read_design("y ~ age + dose + z", data.assign(age=data.age * unit, y=1.0))
         assert check_design(design) == ()
         twin = data.assign(age=data.age * unit, dose=data.age * 1e6)

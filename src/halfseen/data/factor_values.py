@@ -66,7 +66,7 @@ class Learned:
 
 
 class Categories(NamedTuple):
-    """The category of each row, as a place among the levels; the first is the reference."""
+    """The category of each row and the reference, as places among the levels."""
 
     codes: NDArray[np.intp]
     levels: tuple[Level, ...]
