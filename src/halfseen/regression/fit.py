@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,9 @@ from halfseen.solvers.regression.prediction import (
     predictor,
 )
 from halfseen.theta import symmetric
+
+if TYPE_CHECKING:
+    from halfseen.report import RegressionPlots
 
 Floats = NDArray[np.float64]
 
@@ -418,6 +422,52 @@ class RegressionFit(RegressionEstimate):
         values = (drawn - predictor(self.weights, W)) / np.sqrt(np.diag(self.residual))
         values[outcomes.at_random & ~outcomes.unselected()] = np.nan
         return self._rows(values, self._index_of(None))
+
+    @cached_property
+    def plot(self) -> RegressionPlots:
+        """Figures of the fit: ``plot.coefficients()``, ``.residuals(outcome)``, ``.effect(variable)``.
+
+        Each returns Matplotlib axes.
+        """
+        from halfseen.report import RegressionPlots
+
+        return RegressionPlots(self)
+
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        title: str | None = None,
+        call: str | None = None,
+    ) -> Path:
+        """Write one page of HTML that shows what was learned, and needs nothing else to be read.
+
+        Parameters
+        ----------
+        path : path
+        title : str, optional
+        call : str, optional
+            How to repeat the fit, where it is not told by the fit itself.
+
+        Returns
+        -------
+        Path
+
+        Examples
+        --------
+        >>> import tempfile, numpy as np, halfseen as hs
+        >>> rng = np.random.default_rng(0)
+        >>> data = {"age": rng.uniform(20, 70, 300)}
+        >>> data["lead"] = 0.02 * data["age"] + rng.normal(size=300)
+        >>> fit = hs.regress("lead ~ age", data)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     page = fit.report(f"{folder}/lead.html", title="Lead and age")
+        ...     page.name, "Lead and age" in page.read_text(encoding="utf-8")
+        ('lead.html', True)
+        """
+        from halfseen.report import write_regression_report
+
+        return write_regression_report(self, path, title=title, call=call)
 
     def summary(self, level: float = 0.95) -> str:
         """Return a table of what was learned, in 80 columns of text.

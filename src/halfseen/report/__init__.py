@@ -3,5 +3,15 @@
 from halfseen.report.content import report_content
 from halfseen.report.html_page import write_report
 from halfseen.report.plots import Plots
+from halfseen.report.regression_content import regression_content
+from halfseen.report.regression_page import write_regression_report
+from halfseen.report.regression_plots import RegressionPlots
 
-__all__ = ["Plots", "report_content", "write_report"]
+__all__ = [
+    "Plots",
+    "RegressionPlots",
+    "regression_content",
+    "report_content",
+    "write_regression_report",
+    "write_report",
+]

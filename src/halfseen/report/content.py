@@ -123,7 +123,7 @@ def content_of(
     # A transformed cell is held in its original units too.
     weight = shown + sum(t is not None for t in transforms[:shown])
     n = 0 if table is None else len(table.values)
-    rows = _spread_evenly(n, min(MOST_ROWS, MOST_CELLS // weight))
+    rows = spread_evenly(n, min(MOST_ROWS, MOST_CELLS // weight))
     columns = []
     for j, transform in enumerate(transforms[:shown]):
         cells = None if table is None else table.column(j)
@@ -174,7 +174,7 @@ def _law(fit: Fit) -> dict[str, Any]:
     return {"degrees": nu, "peak": peak, "ellipse": float(np.sqrt(2.0 * fdtri(2.0, nu, LEVEL)))}
 
 
-def _spread_evenly(count: int, most: int) -> NDArray[np.intp]:
+def spread_evenly(count: int, most: int) -> NDArray[np.intp]:
     """Return up to so many positions, spread evenly, the first and the last among them."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.intp))
 
@@ -254,7 +254,7 @@ def _climb(fit: Fit) -> dict[str, Any] | None:
     gains, values = (np.asarray(one, dtype=float) for one in history)
     if gains.ndim != 1 or gains.shape != values.shape or len(gains) < 2:
         return None
-    steps = _spread_evenly(len(gains), MOST_TRACE)
+    steps = spread_evenly(len(gains), MOST_TRACE)
     # Estimates that are pulled towards something do not climb.
     climbs = str(fit.history.get("covariance_structure")) not in REGULARISED
     # Where points changed, a step may seem to have been higher than the last one.
@@ -281,7 +281,7 @@ def _trace(fit: Fit, shown: int) -> dict[str, Any] | None:
         own = np.asarray(fit.uncertainty.mean[:shown], dtype=float)
         if (np.isfinite(own) & (own > 0.0)).all():
             unit, word = own, "standard errors"
-    steps = _spread_evenly(len(trace), max(2, MOST_TRACE // shown))
+    steps = spread_evenly(len(trace), max(2, MOST_TRACE // shown))
     moved = (trace[steps, :shown] - fit.gaussian.mean[:shown]) / unit
     return {
         "unit": word,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Sequence
 from functools import cache
 from html import escape
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from halfseen.errors import InputError
 from halfseen.files import write_text_whole
@@ -62,12 +63,7 @@ def write_report(
     ...     write_report(fit, folder + "/report.html").stat().st_size < 6_000_000
     True
     """
-    if not isinstance(path, str | os.PathLike):
-        raise InputError(f"the report needs a file name, such as report.html; got {path!r}.")
-    target = Path(path)
-    if target.is_dir() or not target.parent.is_dir():
-        what = "is a folder" if target.is_dir() else "lies in a folder that does not exist"
-        raise InputError(f"{target} {what}; the report needs a file name, such as report.html.")
+    target = target_of(path)
     library, read = plotly(), read_fit(fit)
     title = None if title is None else str(title)
     for most_columns in FEWER_COLUMNS:
@@ -75,6 +71,17 @@ def write_report(
         if len(page.encode()) < LARGEST_PAGE:
             break
     write_text_whole(target, page)
+    return target
+
+
+def target_of(path: str | os.PathLike[str]) -> Path:
+    """Return where a page is to be written; raise where no file can be."""
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"the report needs a file name, such as report.html; got {path!r}.")
+    target = Path(path)
+    if target.is_dir() or not target.parent.is_dir():
+        what = "is a folder" if target.is_dir() else "lies in a folder that does not exist"
+        raise InputError(f"{target} {what}; the report needs a file name, such as report.html.")
     return target
 
 
@@ -89,28 +96,72 @@ def plotly() -> str:
     return str(get_plotlyjs()).replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
+class Section(NamedTuple):
+    """A part of the page.
+
+    Attributes
+    ----------
+    key : str
+        What links to it name.
+    link, title : str
+        What the contents call it, and its heading.
+    inside : str
+        Text that is ready for the page.
+    """
+
+    key: str
+    link: str
+    title: str
+    inside: str
+
+
 def page_of(content: dict[str, Any], library: str) -> str:
-    """Put the page together from its parts."""
+    """Put the page of a fit together from its parts."""
+    parts = [
+        Section("compared", "Naive and recovered", "Naive and recovered", compared(content)),
+        Section("columns", "Column by column", "Column by column", sections.columns(content)),
+        Section("pairs", "Pairs", "Pairs", sections.pairs(content)),
+        Section("correlations", "Correlations", "Correlations", sections.correlations(content)),
+        Section(
+            "convergence",
+            "Convergence",
+            "Convergence and Monte-Carlo error",
+            sections.convergence(content),
+        ),
+        Section(
+            "assumptions",
+            "Assumptions",
+            "Assumptions and their checks",
+            sections.assumptions(content),
+        ),
+        Section("repeat", "Cite and repeat", "Cite and repeat", sections.repeat(content)),
+    ]
+    return shell(content, parts, library, "page.js")
+
+
+def shell(content: dict[str, Any], parts: Sequence[Section], library: str, script: str) -> str:
+    """Put a page together: what it says first, its sections, and the script that draws its figures."""
     learned = "".join(f"<p>{escape(text)}</p>" for text in content["learned"])
-    parts = {
+    links = "".join(f'<li><a href="#{one.key}">{escape(one.link)}</a></li>\n' for one in parts)
+    inside = "".join(
+        f'<section aria-labelledby="{one.key}">\n<h2 id="{one.key}">{escape(one.title)}</h2>\n'
+        f"{one.inside}\n</section>\n"
+        for one in parts
+    )
+    slots = {
         "title": escape(content["title"]),
         "css": _resource("page.css"),
         "learned": learned + remark(content["left_out"]),
         "status": sections.status(content["status"]),
-        "compared": compared(content),
-        "columns": sections.columns(content),
-        "pairs": sections.pairs(content),
-        "correlations": sections.correlations(content),
-        "convergence": sections.convergence(content),
-        "assumptions": sections.assumptions(content),
-        "repeat": sections.repeat(content),
+        "contents": links,
+        "sections": inside,
         "footer": f"<p>Made by halfseen {escape(content['versions']['halfseen'])}.</p>",
         "content": embedded(content),
         "plotly": library,
-        "js": _resource("page.js"),
+        "js": _resource("drawing.js") + _resource(script),
     }
     # In one pass: what is put in is not looked through again.
-    page = SLOT.sub(lambda match: parts[match[1]], _resource("page.html"))
+    page = SLOT.sub(lambda match: slots[match[1]], _resource("page.html"))
     # Halves of characters in a name cannot be written.
     return page.encode("utf-8", "replace").decode("utf-8")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
@@ -34,19 +35,23 @@ def status(shown: dict[str, Any]) -> str:
     )
 
 
-def _select(label: str, key: str, content: dict[str, Any], chosen: int) -> str:
-    options = "".join(
-        f'<option value="{k}"{" selected" if k == chosen else ""}>'
-        f"{escape(shorten(c['label'], 80))}</option>"
-        for k, c in enumerate(content["columns"])
+def choice(label: str, key: str, options: Sequence[str], chosen: int = 0) -> str:
+    """Make a list to choose from."""
+    listed = "".join(
+        f'<option value="{k}"{" selected" if k == chosen else ""}>{escape(shorten(text, 80))}</option>'
+        for k, text in enumerate(options)
     )
     return (
-        f'<div><label for="{key}">{label}</label>'
-        f'<select id="{key}" autocomplete="off">{options}</select></div>'
+        f'<div><label for="{key}">{escape(label)}</label>'
+        f'<select id="{key}" autocomplete="off">{listed}</select></div>'
     )
 
 
-def _figure(key: str, inside: str, caption: str, controls: str = "") -> str:
+def _select(label: str, key: str, content: dict[str, Any], chosen: int) -> str:
+    return choice(label, key, [c["label"] for c in content["columns"]], chosen)
+
+
+def figure(key: str, inside: str, caption: str, controls: str = "") -> str:
     """Make a figure that scripts fill; without them it is not shown."""
     controls = f'<div class="controls">{controls}</div>' if controls else ""
     return (
@@ -55,22 +60,23 @@ def _figure(key: str, inside: str, caption: str, controls: str = "") -> str:
     )
 
 
-def _plot(key: str, kind: str = "", label: str | None = None) -> str:
+def plot(key: str, kind: str = "", label: str | None = None) -> str:
+    """Make a place for a figure."""
     by = f'aria-label="{escape(label)}"' if label else f'aria-labelledby="{key}-caption"'
     return f'<div class="plot {kind}" id="{key}-plot" role="img" {by}></div>'
 
 
-def _reading(key: str) -> str:
+def reading(key: str) -> str:
     """Make a place for the sentence that the script writes about what is chosen."""
     return f'<p class="reading" id="{key}-reading" aria-live="polite"></p>'
 
 
-def _details(summary: str, inside: str, key: str = "") -> str:
+def details(summary: str, inside: str, key: str = "") -> str:
     """Make a part that is opened on demand."""
     return f"<details{key}><summary>{escape(summary)}</summary>{inside}</details>"
 
 
-def _part(when: str, text: str) -> str:
+def part(when: str, text: str) -> str:
     """Make a part of a caption that the script shows for the columns to which it applies."""
     return f' <span data-when="{when}">{escape(text)}</span>'
 
@@ -95,8 +101,8 @@ def columns(content: dict[str, Any]) -> str:
         for c in shown
     ]
     head = heading("column", "hidden", "hidden cells are known to lie", "limits")
-    inside = _reading("column") + _plot("column")
-    return _figure("column", inside, _column_caption(shown), controls) + _details(
+    inside = reading("column") + plot("column")
+    return figure("column", inside, _column_caption(shown), controls) + details(
         "Hidden cells and limits of every column",
         table("What is hidden in each column", head, rows),
     )
@@ -108,16 +114,16 @@ def _column_caption(columns: list[dict[str, Any]]) -> str:
     if histograms:
         out += "Bars: the seen values."
     if any(any(h["hidden"]) for h in histograms):
-        out += _part(
+        out += part(
             "hatched",
             "Hatched: the hidden cells, each spread evenly over where it can be, so that the area is "
             "their share.",
         )
     out += " Line: the recovered density."
     if any(c["limits"] for c in columns):
-        out += _part("limits", "Dashed lines: limits.")
+        out += part("limits", "Dashed lines: limits.")
     if any(c["limit_range"] for c in columns):
-        out += _part("range", "Shaded: the range of the limits, which differ by row.")
+        out += part("range", "Shaded: the range of the limits, which differ by row.")
     return out.strip()
 
 
@@ -145,8 +151,8 @@ def pairs(content: dict[str, Any]) -> str:
     k = int(np.argmax(change))
     controls = _select("Horizontal", "pair-x", content, int(i[k]))
     controls += _select("Vertical", "pair-y", content, int(j[k]))
-    inside = _reading("pair") + _plot("pair", "tall")
-    return _figure("pair", inside, _pair_caption(content), controls) + (
+    inside = reading("pair") + plot("pair", "tall")
+    return figure("pair", inside, _pair_caption(content), controls) + (
         '<p>The correlation of every pair is in the <a href="#correlation-table">table below</a>.</p>'
     )
 
@@ -172,7 +178,7 @@ def _pair_caption(content: dict[str, Any]) -> str:
         out += "Dots: rows in which both are seen."
         for letters, text in PAIR_MARKS.items():
             if present & set(letters):
-                out += _part(letters, text)
+                out += part(letters, text)
         out += (
             " Dashed: the 95 % ellipse of the rows in which both are seen, from their own means, "
             "deviations and correlation."
@@ -199,10 +205,10 @@ def correlations(content: dict[str, Any]) -> str:
         + escape(_scale_words(content))
     )
     inside = (
-        f'<div class="side">{_plot("naive", label="Naive correlations")}'
-        f"{_plot('recovered', label='Recovered correlations')}</div>"
+        f'<div class="side">{plot("naive", label="Naive correlations")}'
+        f"{plot('recovered', label='Recovered correlations')}</div>"
     )
-    return _figure("correlation", inside, caption) + _correlation_table(content)
+    return figure("correlation", inside, caption) + _correlation_table(content)
 
 
 def _correlation_table(content: dict[str, Any]) -> str:
@@ -230,7 +236,7 @@ def _correlation_table(content: dict[str, Any]) -> str:
         title += f": {MOST_PAIRS} of {len(strength):,} pairs"
     interval = "95 % interval" if any(low is not None for low in pairs["lower"]) else ""
     head = heading("pair", "rows with both", "seen only", "recovered", interval)
-    return _details(title, table(title, head, rows), ' id="correlation-table"')
+    return details(title, table(title, head, rows), ' id="correlation-table"')
 
 
 def convergence(content: dict[str, Any]) -> str:
@@ -245,7 +251,7 @@ def convergence(content: dict[str, Any]) -> str:
     if climb is not None:
         words, caption = _climb_texts(climb)
         out += f"<p>{escape(words)}</p>"
-        out += _figure("climb", _plot("climb", "short"), escape(caption))
+        out += figure("climb", plot("climb", "short"), escape(caption))
     if trace is not None:
         words = (
             f"Each line is the mean of a column, step by step, in {trace['unit']} from the estimate, "
@@ -255,7 +261,7 @@ def convergence(content: dict[str, Any]) -> str:
         # A trace has two steps at least.
         caption = f"Means over {trace['all_steps']:,} steps.{_scale_words(content)}"
         out += f"<p>{escape(words)}</p>"
-        out += _figure("trace", _plot("trace", "short"), escape(caption))
+        out += figure("trace", plot("trace", "short"), escape(caption))
     return out if monte_carlo is None else out + _monte_carlo(content)
 
 
@@ -317,8 +323,8 @@ def _monte_carlo(content: dict[str, Any]) -> str:
     listed = table("Monte-Carlo error as a share of the statistical error", head, rows)
     caption = "Monte-Carlo errors, as shares of the statistical error of the same parameter."
     caption += " Dashed line: 10 %." + escape(_scale_words(content))
-    figure = _figure("sampling", _plot("sampling", "short"), caption)
-    return text + figure + _details("Monte-Carlo error of every column", listed)
+    drawn = figure("sampling", plot("sampling", "short"), caption)
+    return text + drawn + details("Monte-Carlo error of every column", listed)
 
 
 def assumptions(content: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from halfseen.missingness.holes import SEEN, Holes, whole_line
 from halfseen.missingness.resolve import SetTable
 from halfseen.missingness.truncation import RowTruncation
+from halfseen.solvers.full_information.problem import Problem
 from halfseen.solvers.inference.imputation import read_source, seen_values
 
 if TYPE_CHECKING:
@@ -160,15 +161,21 @@ def read_shown(fit: Fit) -> ShownTable | None:
         return ShownTable(values, index, whole_line(), np.zeros(values.shape, dtype=bool), labels)
     # Where the rule hides them: any hidden cell may be a lost value, where losses are modelled.
     problem = read_source(replace(fit, loss=None), None)
-    mean, scale = fit.gaussian.mean, fit.gaussian.standard_deviations
+    return shown_of(problem, fit.gaussian.mean, fit.gaussian.standard_deviations, labels)
+
+
+def shown_of(
+    problem: Problem, centre: Floats, scale: Floats, labels: tuple[str, ...] | None = None
+) -> ShownTable:
+    """Return a table that the engine has in its units as people see it."""
     holes = problem.holes
     column = np.repeat(holes.set_column, np.diff(holes.sets.start))
     sets = replace(
         holes.sets,
-        lower=mean[column] + scale[column] * holes.sets.lower,
-        upper=mean[column] + scale[column] * holes.sets.upper,
+        lower=centre[column] + scale[column] * holes.sets.lower,
+        upper=centre[column] + scale[column] * holes.sets.upper,
     )
-    values = mean + scale * np.where(problem.hidden, np.nan, problem.Y)
+    values = centre + scale * np.where(problem.hidden, np.nan, problem.Y)
     return ShownTable(values, holes.index, sets, _tied(holes), labels)
 
 

@@ -41,9 +41,14 @@ def table(caption: str, head: str, rows: Iterable[Sequence[str]]) -> str:
     )
 
 
-def heading(*words: str) -> str:
-    """Make a row of headings."""
-    return "<tr>" + "".join(f'<th scope="col">{escape(w)}</th>' for w in words) + "</tr>"
+def heading(*words: str, texts: Iterable[str] = ()) -> str:
+    """Make a row of headings; those over ``texts`` begin where these do."""
+    left = set(texts)
+    cells = (
+        f'<th scope="col"{" class=words" if word in left else ""}>{escape(word)}</th>'
+        for word in words
+    )
+    return f"<tr>{''.join(cells)}</tr>"
 
 
 def places_for(error: float | None, value: float | None) -> int:

@@ -14,7 +14,7 @@ from halfseen.data.interval_data import IntervalData
 from halfseen.missingness.base import Missingness
 from halfseen.missingness.truncation import RowTruncation
 from halfseen.solvers.inference.imputation import original_table
-from halfseen.solvers.result import Status, name_some
+from halfseen.solvers.result import Note, Status, name_some
 from halfseen.solvers.summary import degrees_in_words, powers_in_words, shorten
 from halfseen.version import __version__
 
@@ -150,17 +150,22 @@ def signed(x: float) -> str:
 
 def status_of(fit: Fit) -> dict[str, Any]:
     """Return the status: its name, how serious it is, its sentence and the notes."""
-    level = "ok" if fit.status.severity == 0 else "look"
-    if fit.status.severity >= Status.ON_DOMAIN_EDGE.severity:
+    texts = [] if fit.loss is None else fit.loss.sentences(fit.names)
+    return described_status(fit.status, texts, fit.notes)
+
+
+def described_status(status: Status, texts: Sequence[str], notes: Sequence[Note]) -> dict[str, Any]:
+    """Return a status with some texts, and with those of the notes."""
+    level = "ok" if status.severity == 0 else "look"
+    if status.severity >= Status.ON_DOMAIN_EDGE.severity:
         level = "problem"
     # A note without a text says its status, unless the page says it already.
-    texts = [] if fit.loss is None else fit.loss.sentences(fit.names)
-    texts += [note.text or note.status.value for note in fit.notes]
+    said = [*texts, *(note.text or note.status.value for note in notes)]
     return {
-        "name": fit.status.name.lower().replace("_", " "),
+        "name": status.name.lower().replace("_", " "),
         "level": level,
-        "sentence": fit.status.value,
-        "notes": [t for t in dict.fromkeys(texts) if t != fit.status.value],
+        "sentence": status.value,
+        "notes": [text for text in dict.fromkeys(said) if text != status.value],
     }
 
 
@@ -190,7 +195,8 @@ def assumptions(fit: Fit, transformed: bool) -> list[dict[str, Any]]:
     ]
 
 
-def _written(rule: Missingness) -> str:
+def written(rule: Missingness) -> str:
+    """Return a rule as it is written, the same in each run."""
     return ADDRESS.sub("", repr(rule))
 
 
@@ -208,7 +214,7 @@ def _rule_of(fit: Fit) -> dict[str, Any]:
         many = "One cell says its own limits" if own == 1 else f"{own:,} cells say their own limits"
         texts.append(f"{many}, as in “<0.05”, and these are believed to be right.")
     if rule is not None:
-        code = shorten(_written(rule), LONGEST_RULE)
+        code = shorten(written(rule), LONGEST_RULE)
         texts.append(_introduction(rule, bool(own)))
         if "array of shape" in code:
             texts.append("The limits are listed under “Column by column”.")
@@ -272,7 +278,7 @@ def call_of(fit: Fit) -> str:
     arguments = ["data" if isinstance(original_table(fit), IntervalData) else "X"]
     rule = source.stated_rule
     if rule is not None:
-        text = _written(rule)
+        text = written(rule)
         if "array of shape" in text or "<" in text or len(text) > 300:
             lines.append(f"# rule is {shorten(text, 300)}")
             arguments.append("rule")

@@ -1,0 +1,190 @@
+"""Quantile residuals of a regression, and how far from a line they would lie if the model were right."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv, ndtri
+
+from halfseen.data.interval_data import IntervalData
+from halfseen.errors import HalfseenError
+from halfseen.missingness.truncation import RowTruncation
+from halfseen.parallel import single_blas_thread
+from halfseen.report.marginals import numbers
+from halfseen.seeds import Purpose, keyed_generator
+from halfseen.solvers.full_information.ascent import NEAR_THE_TOP
+from halfseen.solvers.full_information.learn import Settings, climb
+from halfseen.solvers.regression.model import Setup
+from halfseen.solvers.regression.outcomes import Outcomes
+from halfseen.solvers.regression.places import Place, split
+from halfseen.solvers.regression.prediction import drawn_outcomes, predictor
+
+if TYPE_CHECKING:
+    from halfseen.regression.fit import RegressionFit
+
+Floats = NDArray[np.float64]
+
+# The least and the largest of so many tables hold a point with 95 %: 1 - 2/40.
+TABLES = 39
+# Tables with more cells than this (rows times outcomes and terms) are not simulated and fitted again,
+# and a climb has so many steps.
+MOST_REFITTED, MOST_STEPS = 30_000, 8
+# Points of a quantile plot, and how many of them are the most extreme of either side.
+MOST_POINTS, EXTREME = 500, 50
+# Of more outcomes than this there are fewer.
+MANY_OUTCOMES, FEWER_POINTS = 8, 150
+
+
+def residual_content(fit: RegressionFit) -> dict[str, Any]:
+    """Return residuals, their quantiles with an envelope, and words on what the envelope is."""
+    values = np.asarray(fit.residuals(), dtype=float)
+    tables, why = simulated_residuals(fit)
+    most = MOST_POINTS if values.shape[1] <= MANY_OUTCOMES else FEWER_POINTS
+    quantiles = [
+        _quantiles(values[:, j], None if tables is None else tables[:, :, j], most)
+        for j in range(values.shape[1])
+    ]
+    envelope = {"refitted": 0 if tables is None else len(tables), "why": why}
+    return {"values": values, "quantiles": quantiles, "envelope": envelope}
+
+
+def normal_scores(n: int) -> Floats:
+    """Return where a standard normal is expected to have its order statistics (Blom).
+
+    Examples
+    --------
+    >>> normal_scores(3).round(2)
+    array([-0.87,  0.  ,  0.87])
+    """
+    return np.asarray(ndtri((np.arange(1, n + 1) - 0.375) / (n + 0.25)))
+
+
+def order_statistics(n: int, at: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    """Return between which values each order statistic of n normal numbers lies with 95 %.
+
+    The k-th of n uniform numbers is Beta(k, n + 1 - k).
+    """
+    k = at + 1.0
+    low, high = (ndtri(betaincinv(k, n + 1.0 - k, p)) for p in (0.025, 0.975))
+    return np.asarray(low), np.asarray(high)
+
+
+def _quantiles(residual: Floats, tables: Floats | None, most: int) -> dict[str, Any]:
+    """Return ordered residuals against normal scores, with an envelope: some of them, where many."""
+    known = ~np.isnan(residual)
+    ordered = np.sort(residual[known])
+    n = ordered.size
+    at = np.unique(np.linspace(0, max(n - 1, 0), min(n, most)).round().astype(np.intp))
+    if n > most:
+        ends = np.arange(min(EXTREME, most // 5))
+        at = np.unique(np.concatenate([at, ends, n - 1 - ends]))
+    if tables is None or not n:
+        lower, upper = order_statistics(n, at)
+    else:
+        # Of each table as many as there are here: cells may be blank in other rows.
+        many = [np.quantile(one[~np.isnan(one)], (at + 0.5) / n, method="hazen") for one in tables]
+        lower, upper = np.min(many, axis=0), np.max(many, axis=0)
+    return {
+        "count": n,
+        "normal": numbers(normal_scores(n)[at], 4),
+        "residual": numbers(ordered[at], 4),
+        "lower": numbers(lower, 4),
+        "upper": numbers(upper, 4),
+    }
+
+
+def simulated_residuals(fit: RegressionFit) -> tuple[Floats | None, str | None]:
+    """Return residuals of tables that the fit simulates, each fitted again; or why there are none."""
+    assert fit.source is not None
+    model = fit.source.model
+    why = _not_simulated(fit)
+    if why is None and model.W.shape[0] * sum(fit.weights.shape) > MOST_REFITTED:
+        why = "the table is large"
+    if why is not None:
+        return None, why
+    tables = []
+    with single_blas_thread():
+        for k in range(TABLES):
+            one = _refitted(fit, k)
+            if one is None:
+                return None, "some simulated tables do not determine every coefficient"
+            tables.append(one)
+    return np.array(tables), None
+
+
+def _not_simulated(fit: RegressionFit) -> str | None:
+    """Say why nobody knows what a simulated table would hide; None where that is known."""
+    assert fit.source is not None
+    outcomes = fit.source.model.outcomes
+    if fit.truncation is not None:
+        return "rows are missing altogether, and nobody knows of which regressors"
+    if isinstance(outcomes.rule, RowTruncation):
+        return "the rule is about whole rows"
+    if outcomes.carried is not None:
+        return "the rule speaks of columns beside the outcomes"
+    continuous = ~outcomes.latent
+    data = outcomes.data
+    own = ~data.seen & ~(np.isneginf(data.lower) & np.isposinf(data.upper))
+    if own[:, continuous].any():
+        return "cells say limits of their own, and no rule says what they would be for other values"
+    return None
+
+
+def hidden_alike(fit: RegressionFit, values: Floats, rng: np.random.Generator) -> Outcomes:
+    """Return complete outcomes hidden by the same rule, selections and gaps as those fitted."""
+    assert fit.source is not None
+    old = fit.source.model.outcomes
+    gaps = old.at_random & ~old.unselected() & ~old.data.seen
+    seen = ~gaps
+    if old.rule is None:
+        # Blank cells are missing at random, where no rule says otherwise.
+        seen &= old.data.seen | old.unselected() | old.latent
+    else:
+        seen &= old.rule.seen(values, rng) | old.latent
+    unknown = np.isnan(old.codes)
+    codes = np.full(values.shape, np.nan)
+    at_random = gaps.copy()
+    for j in np.flatnonzero(old.latent).tolist():
+        cuts = np.asarray(fit.cut_points.get(old.names[j], np.zeros(1)))
+        codes[:, j] = np.where(unknown[:, j], np.nan, np.searchsorted(cuts, values[:, j]))
+    for one in old.selections:
+        left_out = (values[:, one.index] > 0.0) != one.when
+        for j in one.places:
+            seen[left_out, j] = False
+            at_random[left_out, j] = True
+    seen[:, old.latent] = False
+    data = IntervalData(np.where(seen, values, -np.inf), np.where(seen, values, np.inf), old.names)
+    made = replace(old, data=data, codes=codes, at_random=at_random)
+    return made.cut_at(fit.cut_points)
+
+
+def _refitted(fit: RegressionFit, k: int) -> Floats | None:
+    """Return residuals of one simulated table at the parameters that it is fitted with itself.
+
+    Cut points are held where they are.
+    """
+    assert fit.source is not None
+    model, seed = fit.source.model, fit.source.seed
+    rng = keyed_generator(seed, Purpose.BOOTSTRAP, k)
+    root = np.linalg.cholesky(fit.residual)
+    eta = predictor(fit.weights, model.W)
+    outcomes = hidden_alike(fit, eta + rng.standard_normal(eta.shape) @ root.T, rng)
+    settings = Settings(NEAR_THE_TOP, MOST_STEPS, False, seed, False, fit.source.n_jobs)
+    try:
+        setup = Setup.of(replace(model, outcomes=outcomes), settings.n_jobs)
+        equations, scale = setup.equations, setup.equations.scale
+        here = Place(equations.of_coefficients(fit.weights), fit.residual / np.outer(scale, scale))
+        found = climb(setup.rows, setup.step, setup.step.admit(*here.joined()), settings)
+        place = split(found.mean, found.covariance, len(fit.outcomes))
+        weights = equations.coefficients(place)
+        residual = place.residual * np.outer(scale, scale)
+        own = replace(fit, weights=weights, residual=residual, equations=equations, place=place)
+        drawn = drawn_outcomes(own, outcomes, model.W, place, seed, k)
+    except (HalfseenError, np.linalg.LinAlgError):
+        return None
+    values = (drawn - predictor(weights, model.W)) / np.sqrt(np.diag(residual))
+    values[outcomes.at_random & ~outcomes.unselected()] = np.nan
+    return np.asarray(values)
