@@ -157,6 +157,10 @@ def same(one: Any, other: Any) -> bool:
     if isinstance(one, hs.Fit):
         fields = ("gaussian", "method", "rows", "seen_share", "notes", "uncertainty")
         return all(same(getattr(one, field), getattr(other, field)) for field in fields)
+    if isinstance(one, hs.RegressionFit):
+        # Not the table that came, which is kept as it came.
+        fields = ("weights", "residual", "covariance", "log_likelihood", "seen_share", "notes")
+        return all(same(getattr(one, field), getattr(other, field)) for field in fields)
     if isinstance(one, enum.Enum):
         return one is other
     if isinstance(one, Mapping):

@@ -195,6 +195,10 @@ REFUSED = {
         ["row 7, column age", "missing", "Leave such rows out"],
     ),
     "an infinite regressor": ({"data": put("age", 7, np.inf)}, ["row 7, column age", "finite"]),
+    "a regressor far off": (
+        {"data": put("age", 7, 1e308)},
+        ["row 7, column age", "below 1e+152", "another unit"],
+    ),
     "a blank category": (
         {"model": "lead ~ site", "data": put("site", 5, None)},
         ["row 5, column site", "missing"],

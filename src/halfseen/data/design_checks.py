@@ -10,7 +10,7 @@ from scipy.linalg import lstsq, qr, svd
 
 from halfseen.data.coding import INTERCEPT
 from halfseen.data.table import printable
-from halfseen.errors import NotIdentifiedError
+from halfseen.errors import InputError, NotIdentifiedError
 
 Floats = NDArray[np.float64]
 
@@ -19,6 +19,8 @@ Floats = NDArray[np.float64]
 SAME = 1e-10
 # From this condition number on, sums of squares keep fewer than four digits.
 NEARLY = 1e6
+# Sums of squares of what is larger are beyond a double.
+LARGEST = 1e152
 _SHOWN = 6
 # Rows that are looked at together.
 _BLOCK = 1 << 12
@@ -28,6 +30,7 @@ def check_regressors(
     matrix: Floats, terms: Sequence[str], mask: NDArray[np.bool_], outcomes: Sequence[str]
 ) -> tuple[str, ...]:
     """Check the regressors of each equation; return notes about those that nearly repeat each other."""
+    _check_sizes(matrix, terms)
     lengths = _lengths(matrix)
     shape = _shape_of(matrix, lengths)
     # Equations with the same regressors are checked, and spoken of, once.
@@ -43,6 +46,18 @@ def check_regressors(
         _check_constants(matrix[:, which], own, of)
         notes += _check_repeats(shape[:, which], lengths[which], own, of)
     return tuple(notes)
+
+
+def _check_sizes(matrix: Floats, terms: Sequence[str]) -> None:
+    far = np.argwhere(~(np.abs(matrix) < LARGEST))
+    if far.size:
+        row, place = far[0].tolist()
+        raise InputError(
+            f"the regressor is {matrix[row, place]:g}; regressors must be below {LARGEST:g}. Take "
+            "another unit.",
+            row,
+            printable(terms[place]),
+        )
 
 
 def _lengths(matrix: Floats) -> Floats:
