@@ -219,6 +219,18 @@ def test_effects_are_predictions(fits, contents):
                 assert curves[f"{kind}_upper"] == pytest.approx(upper, **tolerance)
 
 
+@pytest.mark.parametrize("kind", [int, float, str])
+def test_categories_of_any_kind_have_effects(kind):
+    rng = np.random.default_rng(0)
+    codes = rng.integers(1, 4, 200)
+    data = {"group": codes.astype(kind), "y": codes + rng.normal(size=200)}
+    fit = hs.regress("y ~ C(group)", data)
+    (along,), ((curves,),) = (regression_content(fit)[key] for key in ("variables", "effects"))
+    assert along["values"] == (codes - 1).tolist()
+    means = [data["y"][codes == code].mean() for code in (1, 2, 3)]
+    assert curves["latent"] == pytest.approx(means, rel=1e-4)
+
+
 def test_what_cannot_be_predicted_is_said(fits, contents):
     curves = contents["arrays"]["effects"][0][0]
     assert "limits differ by row" in curves["why"]

@@ -125,15 +125,16 @@ def _all_variables(design: Design, data: Any) -> list[Variable]:
 def _variable(name: str, values: NDArray[Any], levels: tuple[str, ...] | None) -> Variable:
     if levels is None:
         return Variable(name, np.asarray(values, dtype=float))
-    known = {_level(one): one for one in values.tolist() if one is not None}
     place = {level: k for k, level in enumerate(levels)}
-    codes = [place.get(_level(one), np.nan) for one in values.tolist()]
+    texts = [text if (text := str(one)) in place else _whole(one) for one in values.tolist()]
+    known = dict(zip(texts, values.tolist(), strict=True))
+    codes = [place.get(text, np.nan) for text in texts]
     originals = tuple(known.get(level, level) for level in levels)
     return Variable(name, np.array(codes, dtype=float), levels, originals)
 
 
-def _level(value: Any) -> str:
-    """Return what a category is called: a whole number without its decimals."""
+def _whole(value: Any) -> str:
+    """Return what a category is called that is a whole number: without its decimals."""
     whole = isinstance(value, float) and value.is_integer()
     return str(int(value)) if whole else str(value)
 

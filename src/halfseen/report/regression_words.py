@@ -13,6 +13,7 @@ from halfseen import missingness
 from halfseen.data.coding import FormulaCoding
 from halfseen.missingness.selection import Selection
 from halfseen.report.words import LONGEST_RULE, percent, written
+from halfseen.solvers.regression.outcomes import Outcomes
 from halfseen.solvers.result import name_some
 from halfseen.solvers.summary import shorten
 
@@ -98,15 +99,7 @@ def rules_of(fit: RegressionFit) -> dict[str, Any]:
         text = "This fit does not hold its table and its rules; what hid values is believed to be known."
         return {"texts": [text], "code": None}
     outcomes = fit.source.model.outcomes
-    names, texts, code = outcomes.names, [], None
-    for one in outcomes.selections:
-        whose = name_some([shorten(names[k], 60) for k in one.places], MOST_NAMES)
-        way = "positive" if one.when else "not positive"
-        verb = "is" if len(one.places) == 1 else "are"
-        texts.append(
-            f"{whose} {verb} seen in the rows in which the latent number behind "
-            f"{shorten(names[one.index], 60)} is {way} (selection)."
-        )
+    texts, code = _selections(outcomes), None
     if outcomes.rule is not None:
         code = shorten(_called(written(outcomes.rule)), LONGEST_RULE)
         texts.append(
@@ -137,6 +130,20 @@ def rules_of(fit: RegressionFit) -> dict[str, Any]:
             else "The category of every row is known."
         ]
     return {"texts": texts, "code": code}
+
+
+def _selections(outcomes: Outcomes) -> list[str]:
+    """Say of each selection what it shows."""
+    names, texts = outcomes.names, []
+    for one in outcomes.selections:
+        whose = name_some([shorten(names[k], 60) for k in one.places], MOST_NAMES)
+        way = "positive" if one.when else "not positive"
+        verb = "is" if len(one.places) == 1 else "are"
+        texts.append(
+            f"{whose} {verb} seen in the rows in which the latent number behind "
+            f"{shorten(names[one.index], 60)} is {way} (selection)."
+        )
+    return texts
 
 
 def left_out(names: Sequence[str], shown: int) -> str | None:
