@@ -78,8 +78,12 @@ def test_a_row_outside_its_set_is_refused():
 
 @pytest.mark.parametrize(
     ("given", "words"),
-    [({"z": ">=1"}, "the outcome y"), (3.0, "must be a set"), ({"y": hs.Probability(lambda v: 0.0 * v + 0.5)}, "no such set")],
-)  # fmt: skip
+    [
+        ({"z": ">=1"}, "the outcome y"),
+        (3.0, "must be a set"),
+        ({"y": hs.Probability(lambda v: 0.0 * v + 0.5)}, "no such set"),
+    ],
+)
 def test_what_is_no_set_gets_a_sentence(given, words):
     with pytest.raises(hs.InputError, match=words):
         hs.regress("y ~ x", _table(), truncated=given)

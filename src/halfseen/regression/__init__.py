@@ -1,6 +1,7 @@
 """Regression under any rule: ``regress``, what it returns, and how nested fits are compared."""
 
 from halfseen.regression.comparison import Comparison, compare
+from halfseen.regression.conditional import ConditionalRegression
 from halfseen.regression.door import regress
 from halfseen.regression.effects import MarginalEffects
 from halfseen.regression.errors import RegressionErrors, RegressionIntervals
@@ -8,6 +9,7 @@ from halfseen.regression.fit import RegressionFit
 
 __all__ = [
     "Comparison",
+    "ConditionalRegression",
     "MarginalEffects",
     "RegressionErrors",
     "RegressionFit",

@@ -16,6 +16,7 @@ from halfseen.errors import InputError
 from halfseen.solvers.inference.intervals import Limits
 from halfseen.solvers.inference.uncertainty import Estimate, principal_axes
 from halfseen.solvers.regression.estimate import RegressionEstimate
+from halfseen.solvers.regression.places import bounds_of
 from halfseen.theta import places
 
 Floats = NDArray[np.float64]
@@ -85,7 +86,14 @@ class RegressionErrors:
     @property
     def residual_covariance(self) -> Any:
         """Those of the covariance of residuals."""
-        return self._labelled("residuals", self.vector[self._places])
+        return self._labelled("residuals", self._known(self.vector[self._places]))
+
+    def _known(self, matrix: Floats) -> Floats:
+        """Leave out of a matrix of residuals what no row says anything of."""
+        out = np.array(matrix)
+        for i, j in self.fit.undetermined:
+            out[i, j] = out[j, i] = np.nan
+        return out
 
     @property
     def deviations(self) -> Floats:
@@ -111,7 +119,7 @@ class RegressionErrors:
                 at = [place[i, j], place[i, i], place[j, j]]
                 square = slope @ V[np.ix_(at, at)] @ slope
                 out[i, j] = out[j, i] = np.sqrt(max(square, 0.0))
-        return out
+        return self._known(out)
 
     @property
     def residual_correlation(self) -> Any:
@@ -241,7 +249,10 @@ class RegressionErrors:
         return Limits(*(np.where(known, sigma, sigma * side) for side in (low, high)))
 
     def correlation_limits(self, level: float) -> Limits:
-        """Return intervals of correlations of residuals, on Fisher's scale."""
+        """Return intervals of correlations of residuals, on Fisher's scale.
+
+        Of outcomes of which no row says something of both, what the others allow.
+        """
         deviation = np.sqrt(np.diag(self.fit.residual))
         R = np.clip(self.fit.residual / np.outer(deviation, deviation), -1.0, 1.0)
         inner = ~np.eye(len(R), dtype=bool) & (np.abs(R) < 1.0)
@@ -250,7 +261,12 @@ class RegressionErrors:
         centre = np.zeros(R.shape)
         centre[inner] = np.arctanh(R[inner])
         low, high = np.tanh(centre - half), np.tanh(centre + half)
-        return Limits(np.where(inner, low, R), np.where(inner, high, R))
+        low, high = np.where(inner, low, R), np.where(inner, high, R)
+        for i, j in self.fit.undetermined:
+            ends = np.array(bounds_of(self.fit.residual, i, j)) / (deviation[i] * deviation[j])
+            low[i, j] = low[j, i] = ends[0]
+            high[i, j] = high[j, i] = ends[1]
+        return Limits(low, high)
 
 
 @dataclass(frozen=True, eq=False)

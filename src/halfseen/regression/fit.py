@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from halfseen.checks import share, whole_number
 from halfseen.data.design import Design
 from halfseen.errors import InputError
+from halfseen.regression.conditional import ConditionalRegression, conditional
 from halfseen.regression.effects import MarginalEffects, marginal_effects
 from halfseen.regression.errors import RegressionErrors, RegressionIntervals
 from halfseen.regression.outcome_cells import outcomes_like
@@ -135,8 +137,12 @@ class RegressionFit(RegressionEstimate):
 
     @property
     def residual_covariance(self) -> Any:
-        """Covariance of residuals; variances of latent outcomes are 1."""
-        return self._label("residuals", self.residual)
+        """Covariance of residuals; variances of latent outcomes are 1.
+
+        NaN for outcomes of which no row says something of both: ``confidence_interval()`` has between
+        which values the others leave their correlation.
+        """
+        return self._label("residuals", self._known(self.residual))
 
     @property
     def residual_deviations(self) -> Any:
@@ -145,9 +151,16 @@ class RegressionFit(RegressionEstimate):
 
     @property
     def residual_correlation(self) -> Any:
-        """Correlations of residuals."""
+        """Correlations of residuals; NaN where ``residual_covariance`` is."""
         scale = np.sqrt(np.diag(self.residual))
-        return self._label("residuals", self.residual / np.outer(scale, scale))
+        return self._label("residuals", self._known(self.residual / np.outer(scale, scale)))
+
+    def _known(self, matrix: Floats) -> Floats:
+        """Leave out of a matrix of residuals what no row says anything of."""
+        out = np.array(matrix)
+        for i, j in self.undetermined:
+            out[i, j] = out[j, i] = np.nan
+        return out
 
     @cached_property
     def standard_errors(self) -> RegressionErrors:
@@ -336,6 +349,36 @@ class RegressionFit(RegressionEstimate):
         True
         """
         return marginal_effects(self, variable, kind, new)
+
+    def given(self, outcomes: str | Sequence[str]) -> ConditionalRegression:
+        """Return the regression of the other outcomes on some of them, and on the regressors.
+
+        For covariates that are hidden themselves, by limits or for no reason: put them on the left of
+        the formula, beside the outcome, so that they are modelled too, and ask for the outcome given
+        them. Then they must be normal, given the regressors on the right.
+
+        Parameters
+        ----------
+        outcomes : str or sequence of str
+
+        Returns
+        -------
+        ConditionalRegression
+            ``coefficients``, ``standard_errors`` and ``residual_covariance``.
+
+        Examples
+        --------
+        >>> import numpy as np, halfseen as hs
+        >>> rng = np.random.default_rng(0)
+        >>> dose = rng.normal(size=500)
+        >>> lead = 2.0 * dose + rng.normal(size=500)
+        >>> data = {"dose": np.where(dose > -0.5, dose, np.nan), "lead": lead}
+        >>> fit = hs.regress("lead + dose ~ 1", data, {"dose": ">=-0.5"}, random_state=0)
+        >>> slope = fit.given("dose")
+        >>> bool(abs(slope.coefficients[1, 0] - 2.0) < 4 * slope.standard_errors[1, 0])
+        True
+        """
+        return conditional(self, outcomes)
 
     def simulate(self, new: Any = None, random_state: RandomState = None) -> Any:
         """Draw complete outcomes of new rows, or of those that were fitted; latent ones as they are.

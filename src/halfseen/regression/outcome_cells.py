@@ -128,7 +128,7 @@ def outcomes_like(fit: RegressionEstimate, new: Any) -> Outcomes:
     # Of few new rows there may be values such as 0 and 1 alone.
     plain = {name: "continuous" for name in names if name not in told}
     carried = _carried(old.carried, new)
-    outcomes = read_outcomes(cells, given, {**told, **plain}, carried=carried)
+    outcomes = read_outcomes(cells, given, {**told, **plain}, carried=carried, cuts=fit.cut_points)
     return outcomes.cut_at(fit.cut_points)
 
 

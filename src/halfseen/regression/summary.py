@@ -53,13 +53,13 @@ def _equation(fit: RegressionFit, j: int, level: float) -> list[str]:
     lines = [RULE, f"{printable(shorten(fit.outcomes[j], 50))}{kind}{seen}"]
     known = fit.covariance is not None
     ends = f"{level * 100:g} % interval"
-    head = f"  {'term':<25} {'estimate':>10}"
+    head = f"  {'term':<24} {'estimate':>10}"
     lines += [f"{head} {'(s.e.)':<10} {'p':>8}  {ends:^21}".rstrip() if known else head, RULE]
     limits = fit.standard_errors.coefficient_limits(level) if known else None
     p = fit.standard_errors.p_values() if known else None
     errors = fit.standard_errors.weights if known else None
     for t in np.flatnonzero(fit.mask[j]):
-        line = f"  {shorten(fit.terms[t], 25):<25} {short_number(fit.weights[j, t]):>10}"
+        line = f"  {shorten(fit.terms[t], 24):<24} {short_number(fit.weights[j, t]):>10}"
         if not fit.free[j, t]:
             line += " given"
         elif limits is not None and p is not None and errors is not None:
@@ -79,8 +79,8 @@ def _cuts(fit: RegressionFit, j: int) -> list[str]:
     labels = [printable(str(one)) for one in fit.categories[name]]
     errors = fit.standard_errors.cut_points[name] if fit.covariance is not None else None
     for k, cut in enumerate(fit.cut_points[name]):
-        called = shorten(f"cut {labels[k]} | {labels[k + 1]}", 25)
-        line = f"  {called:<25} {short_number(cut):>10}"
+        called = shorten(f"cut {labels[k]} | {labels[k + 1]}", 24)
+        line = f"  {called:<24} {short_number(cut):>10}"
         if k == 0:
             line += " given"
         elif errors is not None:
@@ -111,7 +111,9 @@ def _residuals(fit: RegressionFit, level: float) -> list[str]:
     order = np.argsort(-np.abs(R[tuple(pairs.T)]), kind="stable")
     for a, b in pairs[order][:MOST_CORRELATIONS]:
         called = shorten(f"correlation {fit.outcomes[b]} ~ {fit.outcomes[a]}", 36)
-        line = f"  {called:<36} {R[a, b]:>10.3f}"
+        # Pairs come with the larger first.
+        value = "any within" if (int(a), int(b)) in fit.undetermined else f"{R[a, b]:.3f}"
+        line = f"  {called:<36} {value:>10}"
         if ends is not None and ends.lower[a, b] < ends.upper[a, b]:
             line += f"  {ends.lower[a, b]:>10.3f} {ends.upper[a, b]:>10.3f}"
         lines.append(line)

@@ -121,6 +121,11 @@ class RegressionEstimate:
             raise InputError("this fit does not know what hides its outcomes.")
         return Hiding.of(self.source.model.outcomes, self.residual)
 
+    @property
+    def undetermined(self) -> list[tuple[int, int]]:
+        """Pairs of outcomes of which no row says something of both."""
+        return [(int(i), int(j)) for i, j in self.history.get("undetermined", ())]
+
     @cached_property
     def vector(self) -> Floats:
         """All parameters."""

@@ -21,7 +21,7 @@ from halfseen.solvers.full_information.expectation import at_random
 from halfseen.solvers.full_information.information import Information
 from halfseen.solvers.regression.model import Model
 from halfseen.solvers.regression.outcomes import Outcomes
-from halfseen.solvers.regression.places import Place
+from halfseen.solvers.regression.places import Place, bounds_of
 from halfseen.solvers.result import Note, Status, name_some
 
 Floats = NDArray[np.float64]
@@ -171,18 +171,6 @@ def never_together(outcomes: Outcomes) -> list[tuple[int, int]]:
     informed = (~blank | outcomes.data.seen).astype(float)
     together = informed.T @ informed
     return [(int(i), int(j)) for i, j in np.argwhere(np.tril(together == 0.0, -1))]
-
-
-def bounds_of(residual: Floats, i: int, j: int) -> tuple[float, float]:
-    """Return between which values a covariance may lie, given all the others."""
-    both = np.array([i, j])
-    rest = np.setdiff1d(np.arange(len(residual)), both)
-    pair = np.ix_(both, rest)
-    slopes = np.linalg.solve(residual[np.ix_(rest, rest)], residual[pair].T).T
-    explained = slopes @ residual[pair].T
-    left = np.diag(residual)[both] - np.diag(explained)
-    half = float(np.sqrt(max(left[0], 0.0) * max(left[1], 0.0)))
-    return float(explained[0, 1]) - half, float(explained[0, 1]) + half
 
 
 def notes_of_residuals(

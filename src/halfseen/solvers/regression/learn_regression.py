@@ -206,6 +206,7 @@ def _describe(model: Model, top: Top, settings: Settings) -> RegressionEstimate:
             **top.history,
             "steps": len(found.history),
             "gain_left": found.state.gain,
+            "undetermined": [[i, j] for i, j in never_together(outcomes) if model.free[i, j]],
             "log_likelihoods": np.array([info["value"] for info in found.history]),
         },
         equations,

@@ -151,12 +151,15 @@ class Column:
     kind : str
     categories : tuple
         Of a latent outcome, from the lowest to the highest.
+    not_detected : boolean array of shape (n,), or None
+        Cells that are said to be hidden, but not where.
     """
 
     lower: Floats
     upper: Floats
     kind: str
     categories: tuple[Any, ...] = ()
+    not_detected: Mask | None = None
 
 
 def read_outcomes(
@@ -165,11 +168,13 @@ def read_outcomes(
     kinds: Mapping[str, Any] | None = None,
     missing_at_random: Any = None,
     carried: Carried | None = None,
+    cuts: Mapping[str, Floats] | None = None,
 ) -> Outcomes:
     """Read outcomes by name, the rules about them, and what kind each is.
 
     ``columns`` has an ``IntervalData`` of one column, or an array, for each outcome; None for the index
-    of a selection that is not in the table.
+    of a selection that is not in the table. ``cuts`` are cut points that were learned from other rows:
+    then a category need not have a row of its own.
     """
     names = list(columns)
     rule, selections = split_rules(given)
@@ -177,13 +182,15 @@ def read_outcomes(
     selections = tuple(one.for_columns(names) for one in selections)
     if rule is not None:
         rule = rule.for_columns([*names, *(() if carried is None else carried.names)])
-    kinds = _told_kinds(names, kinds) | {names[one.index]: "binary" for one in selections}
+    kinds = {names[one.index]: "binary" for one in selections} | _told_kinds(names, kinds)
     read = [
         _read_column(name, column, kinds.get(name))
         if column is not None
         else _index_of(name, [one for one in selections if names[one.index] == name], columns)
         for name, column in columns.items()
     ]
+    if cuts is None:
+        _need_every_category(names, read)
     outcomes = Outcomes(
         _intervals(names, read),
         np.column_stack(
@@ -196,7 +203,7 @@ def read_outcomes(
         selections,
         carried,
     )
-    outcomes = outcomes.cut_at(outcomes.first_cuts())
+    outcomes = outcomes.cut_at(outcomes.first_cuts() if cuts is None else cuts)
     outcomes = replace(outcomes, at_random=_at_random(outcomes, missing_at_random))
     # A table of intervals says itself that a cell may be anything.
     _warn_of_blanks(outcomes, [not isinstance(columns[name], IntervalData) for name in names])
@@ -312,7 +319,7 @@ def _read_column(name: str, column: Any, told: Any) -> Column:
         lower, upper = column.lower[:, 0], column.upper[:, 0]
         if told in (None, "continuous"):
             _doubt_two_values(name, lower[lower == upper], told)
-            return Column(lower, upper, "continuous")
+            return Column(lower, upper, "continuous", not_detected=column.not_detected[:, 0])
         if not (column.seen | column.at_random).all():
             raise InputError(
                 f"{name} is to be {told if isinstance(told, str) else 'ordered'}, but some of its cells "
@@ -389,15 +396,23 @@ def _read_categories(name: str, values: NDArray[Any], told: Any) -> Column:
                 name,
             )
         numbers[row] = place[one]
-    empty = [str(one) for k, one in enumerate(categories) if not (numbers == k).any()]
-    if empty or len(categories) < 2:
-        lacking = f"category {name_some(empty)} has" if empty else "a second category has"
-        raise NotIdentifiedError(
-            f"{name}: {lacking} no row, so nothing says where it lies. Leave it out, or put it together "
-            "with another."
-        )
-    kind = "binary" if len(categories) == 2 else "ordered"
+    kind = "binary" if len(categories) <= 2 else "ordered"
     return Column(numbers, numbers, kind, categories)
+
+
+def _need_every_category(names: Sequence[str], read: Sequence[Column]) -> None:
+    """Raise where a category has no row, so that nothing says where it lies."""
+    for name, column in zip(names, read, strict=True):
+        if column.kind == "continuous":
+            continue
+        has = [bool((column.lower == k).any()) for k in range(len(column.categories))]
+        empty = [str(one) for one, there in zip(column.categories, has, strict=True) if not there]
+        if empty or len(has) < 2:
+            lacking = f"category {name_some(empty)} has" if empty else "a second category has"
+            raise NotIdentifiedError(
+                f"{name}: {lacking} no row, so nothing says where it lies. Leave it out, or put it "
+                "together with another."
+            )
 
 
 def _index_of(name: str, selections: list[Selection], columns: Mapping[str, Any]) -> Column:
@@ -426,7 +441,14 @@ def _intervals(names: Sequence[str], read: Sequence[Column]) -> IntervalData:
     far = np.full(n, np.inf)
     lower = [-far if one.categories else one.lower for one in read]
     upper = [far if one.categories else one.upper for one in read]
-    return IntervalData(np.column_stack(lower), np.column_stack(upper), names)
+    nothing = np.zeros(n, dtype=bool)
+    marked = [nothing if one.not_detected is None else one.not_detected for one in read]
+    return IntervalData(
+        np.column_stack(lower),
+        np.column_stack(upper),
+        names,
+        not_detected=np.column_stack(marked),
+    )
 
 
 def _at_random(outcomes: Outcomes, given: Any) -> Mask:

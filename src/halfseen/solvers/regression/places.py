@@ -132,3 +132,15 @@ class Terms:
             return np.asarray(np.linalg.solve(products.ww, products.yw.T).T)
         slopes = self.slopes(P @ (products.yw - self.offset @ products.ww))
         return self.at(np.asarray(np.linalg.solve(self.information(P, products.ww), slopes)))
+
+
+def bounds_of(residual: Floats, i: int, j: int) -> tuple[float, float]:
+    """Return between which values a covariance may lie, given all the others."""
+    both = np.array([i, j])
+    rest = np.setdiff1d(np.arange(len(residual)), both)
+    pair = np.ix_(both, rest)
+    slopes = np.linalg.solve(residual[np.ix_(rest, rest)], residual[pair].T).T
+    explained = slopes @ residual[pair].T
+    left = np.diag(residual)[both] - np.diag(explained)
+    half = float(np.sqrt(max(left[0], 0.0) * max(left[1], 0.0)))
+    return float(explained[0, 1]) - half, float(explained[0, 1]) + half
