@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import halfseen as hs
+from halfseen.cli import app
 from halfseen.kernels import INNER, KERNEL
 from halfseen.kernels.lanes import LANES
 
@@ -79,6 +80,18 @@ def test_a_fit_reads_its_table_and_matches_its_rule_once(method, options, by_row
     arguments = {"n_jobs": 1, **options}
     runs = house.crossed(lambda: hs.fit(X, rule, method, **arguments))[2]
     assert runs == {"read_table": 1, "for_columns": 1}
+
+
+def test_a_page_from_a_file_reads_the_table_where_it_is_read(tmp_path, monkeypatch):
+    """Twice: what stands in a file has a lower and an upper end. Checks and page read no other one."""
+    monkeypatch.chdir(tmp_path)
+    X = np.random.default_rng(0).normal(2.0, 1.0, size=(60, 2))
+    rows = ["a,b", *(",".join("<1" if x < 1.0 else f"{x:.6f}" for x in row) for row in X)]
+    Path("table.csv").write_text("\n".join(rows), encoding="utf-8")
+    words = ["fit", "table.csv", "--report", "page.html"]
+    runs = house.crossed(lambda: app(words, standalone_mode=False))[2]
+    assert Path("page.html").exists()
+    assert runs["read_table"] == 2
 
 
 def _room(path):
