@@ -24,10 +24,10 @@ from halfseen.errors import AssumptionWarning, InputError
 from halfseen.gaussian import Gaussian
 from halfseen.missingness.base import Missingness
 from halfseen.missingness.written import CannotBeWritten, NotSaved, read_rule, write_rule
+from halfseen.solvers.descent_defaults import Defaults
 from halfseen.solvers.inference.uncertainty import StandardErrors
 from halfseen.solvers.loss import Loss
 from halfseen.solvers.methods import METHODS
-from halfseen.solvers.missing_descent import Defaults
 from halfseen.solvers.result import Estimate, MonteCarloErrors, Note, Source, Status, Tails
 from halfseen.theta import size_of
 
