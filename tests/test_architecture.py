@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -94,6 +95,11 @@ def test_a_page_from_a_file_reads_the_table_where_it_is_read(tmp_path, monkeypat
     assert runs["read_table"] == 2
 
 
+@cache
+def _tree(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def _room(path):
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
@@ -117,7 +123,7 @@ def test_levels_point_down(path):
     room = _room(path)
     if room in ("__init__", "__main__"):
         return
-    for target in _imports(ast.parse(path.read_text(encoding="utf-8"))):
+    for target in _imports(_tree(path)):
         allowed = target == room or LEVELS[target] < LEVELS[room] or (room, target) in SAME_LEVEL
         allowed |= (str(path.relative_to(SOURCE)), target) in UPWARDS
         assert allowed, f"{room} (level {LEVELS[room]}) imports {target} (level {LEVELS[target]})"
@@ -125,7 +131,7 @@ def test_levels_point_down(path):
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
 def test_kernels_are_cached_release_the_lock_and_keep_nan(path):
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(_tree(path)):
         if not isinstance(node, ast.FunctionDef):
             continue
         for decorator in node.decorator_list:
@@ -150,13 +156,13 @@ def test_kernels_without_a_way_in_are_called_by_kernels_alone():
     inner = {
         (path.stem, node.name)
         for path in kernels
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        for node in _tree(path).body
         if isinstance(node, ast.FunctionDef) and "INNER" in map(_options, node.decorator_list)
     }
     assert len(inner) > 50
     for path in {*FILES, *ROOT.glob("tests/**/*.py"), *ROOT.glob("benchmarks/**/*.py")}:
         if path not in kernels:
-            tree = ast.parse(path.read_text(encoding="utf-8"))
+            tree = _tree(path)
             assert not inner & set(_kernels_named(tree)), path
 
 
@@ -178,7 +184,7 @@ def _kernels_named(tree):
 
 def test_no_eval_and_no_pickle_of_files():
     for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(_tree(path)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 assert node.func.id not in ("eval", "exec"), path
             if isinstance(node, ast.Import | ast.ImportFrom):
