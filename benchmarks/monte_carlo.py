@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import halfseen as hs
 from benchmarks.hard_running import many
 from benchmarks.registry import Row, task
-from halfseen.solvers.inference.imputation import read_source
+from halfseen.solvers.inference.fitted_table import read_source
 from halfseen.solvers.inference.likelihood import TOLERANCE, LogLikelihood, row_log_likelihoods
 
 Floats = NDArray[np.float64]

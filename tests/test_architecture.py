@@ -2,12 +2,14 @@
 
 import ast
 import importlib.util
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import halfseen as hs
+from halfseen.cli import app
 from halfseen.kernels import INNER, KERNEL
 from halfseen.kernels.lanes import LANES
 
@@ -81,6 +83,23 @@ def test_a_fit_reads_its_table_and_matches_its_rule_once(method, options, by_row
     assert runs == {"read_table": 1, "for_columns": 1}
 
 
+def test_a_page_from_a_file_reads_the_table_where_it_is_read(tmp_path, monkeypatch):
+    """Twice: what stands in a file has a lower and an upper end. Checks and page read no other one."""
+    monkeypatch.chdir(tmp_path)
+    X = np.random.default_rng(0).normal(2.0, 1.0, size=(60, 2))
+    rows = ["a,b", *(",".join("<1" if x < 1.0 else f"{x:.6f}" for x in row) for row in X)]
+    Path("table.csv").write_text("\n".join(rows), encoding="utf-8")
+    words = ["fit", "table.csv", "--report", "page.html"]
+    runs = house.crossed(lambda: app(words, standalone_mode=False))[2]
+    assert Path("page.html").exists()
+    assert runs["read_table"] == 2
+
+
+@cache
+def _tree(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def _room(path):
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
@@ -104,7 +123,7 @@ def test_levels_point_down(path):
     room = _room(path)
     if room in ("__init__", "__main__"):
         return
-    for target in _imports(ast.parse(path.read_text(encoding="utf-8"))):
+    for target in _imports(_tree(path)):
         allowed = target == room or LEVELS[target] < LEVELS[room] or (room, target) in SAME_LEVEL
         allowed |= (str(path.relative_to(SOURCE)), target) in UPWARDS
         assert allowed, f"{room} (level {LEVELS[room]}) imports {target} (level {LEVELS[target]})"
@@ -112,7 +131,7 @@ def test_levels_point_down(path):
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
 def test_kernels_are_cached_release_the_lock_and_keep_nan(path):
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(_tree(path)):
         if not isinstance(node, ast.FunctionDef):
             continue
         for decorator in node.decorator_list:
@@ -137,13 +156,13 @@ def test_kernels_without_a_way_in_are_called_by_kernels_alone():
     inner = {
         (path.stem, node.name)
         for path in kernels
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        for node in _tree(path).body
         if isinstance(node, ast.FunctionDef) and "INNER" in map(_options, node.decorator_list)
     }
     assert len(inner) > 50
     for path in {*FILES, *ROOT.glob("tests/**/*.py"), *ROOT.glob("benchmarks/**/*.py")}:
         if path not in kernels:
-            tree = ast.parse(path.read_text(encoding="utf-8"))
+            tree = _tree(path)
             assert not inner & set(_kernels_named(tree)), path
 
 
@@ -165,7 +184,7 @@ def _kernels_named(tree):
 
 def test_no_eval_and_no_pickle_of_files():
     for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(_tree(path)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 assert node.func.id not in ("eval", "exec"), path
             if isinstance(node, ast.Import | ast.ImportFrom):

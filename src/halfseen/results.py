@@ -16,8 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from halfseen.checks import share
 from halfseen.errors import InputError
-from halfseen.missingness.base import Missingness
-from halfseen.seeds import RandomState
 from halfseen.solvers.inference.bootstrap import Bootstrap, bootstrap
 from halfseen.solvers.inference.confidence import (
     Profile,
@@ -25,24 +23,23 @@ from halfseen.solvers.inference.confidence import (
     function_interval,
     profile,
 )
-from halfseen.solvers.inference.imputation import (
-    draw_imputations,
-    impute,
-    simulate_like,
-)
-from halfseen.solvers.inference.intervals import Intervals, Limits
+from halfseen.solvers.inference.imputation import draw_imputations, impute
 from halfseen.solvers.inference.likelihood import LogLikelihood, seen_log_likelihoods
 from halfseen.solvers.inference.original_scale import OriginalScale, original_scale
 from halfseen.solvers.inference.profile import Surface
 from halfseen.solvers.inference.robust import robust_errors
 from halfseen.solvers.inference.sensitivity import Sensitivity, sensitivity
-from halfseen.solvers.inference.uncertainty import StandardErrors
+from halfseen.solvers.inference.simulate_like import simulate_like
 from halfseen.solvers.result import Estimate
 from halfseen.solvers.saving import save
 from halfseen.solvers.summary import as_dict, summarise
 
 if TYPE_CHECKING:
+    from halfseen.missingness.base import Missingness
     from halfseen.report import Plots
+    from halfseen.seeds import RandomState
+    from halfseen.solvers.inference.intervals import Intervals, Limits
+    from halfseen.solvers.inference.uncertainty import StandardErrors
 
 P = ParamSpec("P")
 

@@ -15,7 +15,7 @@ from halfseen.ledger.linear_thresholds import (
     decided_information,
     one_threshold,
 )
-from halfseen.solvers.missing_descent import derive_defaults
+from halfseen.solvers.descent_defaults import derive_defaults
 
 
 def test_complete_data_and_tiny_convexity_give_the_covariance_of_a_mean():

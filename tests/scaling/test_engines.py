@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import halfseen as hs
 from halfseen.parallel import Tree, single_blas_thread
@@ -292,6 +292,13 @@ def test_memory_stays_within_the_budget(tmp_path):
 
 
 class TestOneBlasThread:
+    @pytest.fixture(autouse=True)
+    def two_threads(self):
+        """All tests have one, so that there would be nothing to limit."""
+        with threadpool_limits(2, user_api="blas"):
+            assert self.threads() == {2}
+            yield
+
     @staticmethod
     def threads():
         return {info["num_threads"] for info in threadpool_info() if info["user_api"] == "blas"}

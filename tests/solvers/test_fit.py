@@ -78,6 +78,7 @@ rule = hs.DetectionLimits(lower=-0.5)
 X = hs.simulate(truth, rule, 30_000, 0)
 fits = [hs.fit(X, rule, m) for m in ("truncation", "pairwise")]
 fits.append(hs.fit(X[:1500, :3], rule, "truncation_psgd", random_state=0))
+fits.append(hs.fit(X[:1500, :12], rule, "full", most_steps=4, random_state=0))
 import hashlib
 print(hashlib.sha256(b"".join(f.covariance.tobytes() + f.mean.tobytes() for f in fits)).hexdigest())
 """

@@ -267,7 +267,7 @@ def read(
     mask = read_mask(at_random, as_given, names)
     excused = np.zeros(as_given.shape, dtype=bool) if mask is None else mask
     wrongs, wrong = _contradictions(rule, table.values, names)
-    if data is not None:
+    if data is not None and wrong.any():
         lower, upper = np.where(wrong, -np.inf, data.lower), np.where(wrong, np.inf, data.upper)
         data = replace(data, lower=lower, upper=upper, not_detected=data.not_detected | wrong)
     values = np.where(wrong, np.nan, as_given) if data is None else data.values

@@ -1,34 +1,28 @@
-"""One door to every check of a table and its rule, and the constants of the paper's assumptions."""
+"""One door to every check of a table and its rule."""
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr
 
-from halfseen.checks import finite_vector, whole_number
+from halfseen.checks import whole_number
+from halfseen.diagnostics.assumptions import paper_constants
 from halfseen.diagnostics.checked_table import CheckedTable, read, without_a_fit
-from halfseen.diagnostics.diagnosis import Diagnosis, PairShares, Share, clopper_pearson
+from halfseen.diagnostics.diagnosis import Diagnosis, PairShares, clopper_pearson
 from halfseen.diagnostics.findings import collect
 from halfseen.diagnostics.fitted_rows import FittedTable, Ground, stand_on, with_fit
 from halfseen.diagnostics.mechanism import look_at_mechanism, taken_at_random
 from halfseen.diagnostics.normality import suggest_transforms
 from halfseen.diagnostics.together import Losses, judge_losses, judge_normality
 from halfseen.errors import HalfseenWarning, InputError
-from halfseen.gaussian import Gaussian
-from halfseen.missingness.base import ColumnwiseMissingness, Missingness
-from halfseen.missingness.linear_threshold import LinearThreshold
+from halfseen.missingness.base import Missingness
 from halfseen.parallel import single_blas_thread
-from halfseen.seeds import Purpose, RandomState, keyed_generator, seed_of
-from halfseen.solvers.conditionals import check_covariance
-from halfseen.solvers.initialize import block_size
+from halfseen.seeds import RandomState, seed_of
 from halfseen.solvers.loop import progress_bar
-from halfseen.solvers.missing_descent import rarest_subset
 from halfseen.solvers.prepare import FEW_JOINT_ROWS
 from halfseen.solvers.result import Estimate
 
@@ -36,8 +30,6 @@ Counts = NDArray[np.int_]
 
 # Fewer simulations than this could not tell a p-value of 0.05 from one of 0.01.
 FEWEST_SIMULATIONS = 19
-# Anchors at which γ is looked for, and completions drawn at each.
-ANCHOR_ROWS, COMPLETIONS = 200, 2000
 
 
 def diagnose(
@@ -188,85 +180,3 @@ def _rare_pairs(table: CheckedTable, counts: Counts) -> tuple[tuple[str, str, in
     return tuple(
         (table.names[a], table.names[b], int(counts[a, b])) for a, b in zip(i, j, strict=True)
     )
-
-
-def paper_constants(
-    table: CheckedTable,
-    covariance: ArrayLike | None,
-    mean: ArrayLike | None,
-    beta: float | None,
-    seed: int,
-) -> dict[str, Any]:
-    """Estimate the constants of the paper's assumptions: α, β, anchors, γ, and what follows.
-
-    By default a pair is to be seen together under rules by column (the paper's first assumption), one
-    column under rules that bind columns together. The names are those of ``Diagnosis``.
-    """
-    n, d = table.values.shape
-    if beta is None and (table.rule is None or isinstance(table.rule, ColumnwiseMissingness)):
-        size = min(2, d)
-    else:
-        size = block_size(beta, d)
-    subset, hits, every = rarest_subset(table.seen, size, seed)
-    alpha, share = Share.of(hits, n), size / d
-    always = table.seen.all(axis=0)
-    if isinstance(table.rule, LinearThreshold):
-        always &= table.rule.always_seen
-    anchors = np.flatnonzero(always).tolist()
-    gamma, convexity, distance = None, None, None
-    if covariance is not None:
-        known = check_covariance(covariance, d)
-        if mean is not None and isinstance(table.rule, LinearThreshold):
-            centred = Gaussian(finite_vector("mean", mean, d), known.covariance)
-            gamma = _least_pattern_probability(centred, table.rule, table.values, anchors, seed)
-        largest = float(np.linalg.eigvalsh(known.covariance)[-1])
-        convexity = alpha.value * share / largest
-        if hits:
-            # No more than nothing where all rows are seen.
-            log = math.log(1.0 / alpha.value) if alpha.value < 1.0 else 0.0
-            distance = math.sqrt(2.0 * largest / share * log)
-    return {
-        "subset_size": size,
-        "alpha": alpha,
-        "subset": tuple(table.names[k] for k in subset),
-        "every_subset": every,
-        "anchors": tuple(table.names[k] for k in anchors),
-        "gamma": gamma,
-        "strong_convexity": convexity,
-        "start_distance": distance,
-    }
-
-
-def _least_pattern_probability(
-    fitted: Gaussian,
-    rule: LinearThreshold,
-    values: NDArray[np.float64],
-    anchors: list[int],
-    seed: int,
-) -> float | None:
-    """γ, at most: complete rows many times given their anchors, and find the rarest pattern.
-
-    What is too rare to occur is bounded by the probability of the rarest single event, a coordinate
-    being seen or hidden, which is known exactly.
-    """
-    rest = [k for k in range(fitted.dimension) if k not in anchors]
-    if not anchors or not rest:
-        return None
-    rng = keyed_generator(seed, Purpose.DIAGNOSE, 1)
-    rows = rng.choice(len(values), min(ANCHOR_ROWS, len(values)), replace=False)
-    least = 1.0
-    for row in rows:
-        conditional = fitted.condition(anchors, values[row, anchors])
-        V = rule.V[:, rest]
-        spread = np.sqrt(np.einsum("ij,jk,ik->i", V, conditional.covariance, V))
-        open_ = spread > 0
-        level = rule.b - rule.V[:, anchors] @ values[row, anchors] - V @ conditional.mean
-        ratio = level[open_] / spread[open_]
-        shown, hidden = ndtr(ratio), ndtr(-ratio)
-        least = min(least, float(np.minimum(shown, hidden).min(initial=1.0)))
-        Y = np.empty((COMPLETIONS, fitted.dimension))
-        Y[:, anchors] = values[row, anchors]
-        Y[:, rest] = conditional.sample(COMPLETIONS, rng)
-        _, counts = np.unique(rule.seen(Y), axis=0, return_counts=True)
-        least = min(least, float(counts.min()) / COMPLETIONS)
-    return least

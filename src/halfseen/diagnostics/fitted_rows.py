@@ -39,7 +39,8 @@ from halfseen.solvers.full_information.expectation import (
     lay_out,
 )
 from halfseen.solvers.full_information.problem import Problem, standardise
-from halfseen.solvers.inference.imputation import moved, original_table, read_source
+from halfseen.solvers.inference.fitted_table import original_table, read_source
+from halfseen.solvers.inference.moved import moved
 from halfseen.solvers.result import Estimate, Status
 from halfseen.theta import pack_slopes, stands_for, triangle, unpack
 

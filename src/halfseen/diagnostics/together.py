@@ -48,7 +48,7 @@ from halfseen.errors import HalfseenError
 from halfseen.parallel import map_in_order, single_blas_thread
 from halfseen.seeds import Purpose, keyed_generator
 from halfseen.solvers.full_information.expectation import Parameters
-from halfseen.solvers.inference.imputation import draw_table
+from halfseen.solvers.inference.draw_table import draw_table
 from halfseen.solvers.result import Status
 
 Floats = NDArray[np.float64]

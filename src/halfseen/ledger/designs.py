@@ -19,13 +19,13 @@ from scipy.special import ndtri
 from halfseen.gaussian import Gaussian
 from halfseen.ledger.harness import Floats, ratio, root_mean_square
 from halfseen.missingness import LinearThreshold, Probability, SelfCensoring, at_least
-from halfseen.results import Fit
 from halfseen.samplers import Region
 from halfseen.samplers.rejection import draw_by_rejection
 from halfseen.simulate import simulate
-from halfseen.solvers import truncation
+from halfseen.solvers.result import Estimate
+from halfseen.solvers.truncation import truncation
 
-Solver = Callable[[Floats, SelfCensoring], Fit]
+Solver = Callable[[Floats, SelfCensoring], Estimate]
 
 # A value is seen from half a standard deviation below its mean: 69 % of a column.
 LIMIT = -0.5
@@ -142,7 +142,7 @@ def thinned(d: int, share: float, limit: float = LIMIT) -> SelfCensoring:
     return SelfCensoring([Probability(probability)] * d)
 
 
-def solve_paper(X: Floats, rule: SelfCensoring) -> Fit:
+def solve_paper(X: Floats, rule: SelfCensoring) -> Estimate:
     """Solve the problems of Algorithm 1 exactly: five free parameters for each pair."""
     return truncation(X, rule, form="paper")
 
@@ -176,7 +176,7 @@ class Design:
         told = half_line(d, self.limit)
         return (told if self.p is None else thinned(d, self.p, self.limit)), told
 
-    def fits(self, tables: int, seed: Iterable[int], solve: Solver = solve_paper) -> list[Fit]:
+    def fits(self, tables: int, seed: Iterable[int], solve: Solver = solve_paper) -> list[Estimate]:
         """Draw tables and fit each; seeds are made of ``seed`` and n."""
         rule, told = self.rules()
         seeds = np.random.SeedSequence([*seed, self.n]).generate_state(tables)
@@ -199,7 +199,7 @@ class Design:
         d = self.truth.mean.size
         return mean, math.sqrt(d * own**2 + 2.0 * float((cross**2).sum()))
 
-    def ratios(self, found: Sequence[Fit]) -> tuple[Floats, Floats]:
+    def ratios(self, found: Sequence[Estimate]) -> tuple[Floats, Floats]:
         """Return both errors of each table over these sizes; Σ̂ is taken before it is projected."""
         mean, covariance = self.sizes()
         raw = [fit.history["covariance_before_projection"] for fit in found]
@@ -215,7 +215,7 @@ def fit_tables(
     seed: int,
     places: Iterable[int] | None = None,
     solve: Solver = solve_paper,
-) -> list[list[Fit]]:
+) -> list[list[Estimate]]:
     """Fit tables of each design, with a seed for the row of the ledger.
 
     Designs of the same n need places, with seeds of their own: errors along a curve are then
@@ -225,7 +225,7 @@ def fit_tables(
     return [g.fits(tables, some, solve) for g, some in zip(designs, seeds, strict=True)]
 
 
-def level(designs: Sequence[Design], tables: Sequence[list[Fit]]) -> tuple[str, bool]:
+def level(designs: Sequence[Design], tables: Sequence[list[Estimate]]) -> tuple[str, bool]:
     """Compare the size of errors with what the information predicts, over all designs together."""
     found = [design.ratios(some) for design, some in zip(designs, tables, strict=True)]
     means, covariances = (ratio(np.concatenate(values)) for values in zip(*found, strict=True))

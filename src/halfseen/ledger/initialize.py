@@ -35,7 +35,7 @@ from halfseen.missingness.linear_threshold import LinearThreshold
 from halfseen.simulate import simulate
 from halfseen.solvers.domain import mean_reach
 from halfseen.solvers.initialize import initialize
-from halfseen.solvers.missing_descent import least_joint_share
+from halfseen.solvers.rarest_subset import least_joint_share
 
 DIMENSION = 4
 CORRELATION = 0.8

@@ -31,12 +31,11 @@ from halfseen.ledger.harness import (
     listed,
     slope,
 )
+from halfseen.ledger.langevin_limit import OVERSHOOT, half_line_limit
 from halfseen.missingness.linear_threshold import LinearThreshold
 from halfseen.samplers import ProjectedLangevin, Region
 from halfseen.solvers.sample_gradient import sample_gradient
 
-# −ζ(½)/√(2π)
-OVERSHOOT = 1.4603545088095868 / math.sqrt(2.0 * math.pi)
 # The example of the errata: N(−½, 1) on z > 0.
 CENTRE = -0.5
 HALF_LINE = Region(np.array([CENTRE]), np.array([[-1.0]]), np.array([0.0]))
@@ -72,14 +71,6 @@ def tail_mean(wall: float, variance: float = 1.0) -> float:
     s = math.sqrt(variance)
     t = (wall - CENTRE) / s
     return CENTRE + s * math.exp(-0.5 * t * t) / math.sqrt(2.0 * math.pi) / float(ndtr(-t))
-
-
-def half_line_limit(wall: Floats | float, step_size: float) -> Floats:
-    """Mean of the chain's limit for N(0, 1) above a wall, to first order in √η."""
-    t = np.asarray(wall, dtype=float)
-    # E max(t, z) − t for z beyond the wall pushed out: the part above the wall, over the mass beyond.
-    part = np.exp(-0.5 * t * t) / math.sqrt(2.0 * math.pi) - t * ndtr(-t)
-    return np.asarray(t + part / ndtr(OVERSHOOT * math.sqrt(step_size) - t))
 
 
 def predicted_mean(step_size: float, drift: float = 0.5) -> float:

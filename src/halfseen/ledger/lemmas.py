@@ -26,7 +26,7 @@ from halfseen.metrics import mahalanobis_error, relative_frobenius_error
 from halfseen.missingness import RowTruncation
 from halfseen.samplers import Region
 from halfseen.simulate import simulate
-from halfseen.solvers import truncated_sgd
+from halfseen.solvers.truncated_sgd import truncated_sgd
 
 
 @claim("lemmas/frobenius", "Section 2, fact on Frobenius norms")

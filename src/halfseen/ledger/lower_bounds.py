@@ -22,7 +22,7 @@ from halfseen.ledger.harness import ALLOWED, Curve, Floats, Kind, Measured, clai
 from halfseen.metrics import total_variation
 from halfseen.missingness import SelfCensoring, between
 from halfseen.simulate import simulate
-from halfseen.solvers import full
+from halfseen.solvers.full_information.full import full
 
 ROOT2 = math.sqrt(2.0)
 # Panels of a quarter of √λ, up to this many √λ around the places where a normal factor turns.

@@ -53,11 +53,11 @@ from halfseen.ledger.harness import (
 )
 from halfseen.metrics import mahalanobis_error, relative_frobenius_error, total_variation
 from halfseen.missingness import LinearThreshold, Probability, SelfCensoring, at_most
-from halfseen.results import Fit
 from halfseen.simulate import simulate
-from halfseen.solvers import truncation, truncation_psgd
 from halfseen.solvers.assemble import EIGENVALUE_FLOOR
-from halfseen.solvers.result import Status
+from halfseen.solvers.result import Estimate, Status
+from halfseen.solvers.truncation import truncation
+from halfseen.solvers.truncation_psgd import truncation_psgd
 
 CORRELATION = 0.4
 # Draws for each total variation, whose relative standard error is then below 1/√draws, 1 %.
@@ -95,7 +95,7 @@ MEASURES: dict[str, Callable[[Gaussian, Gaussian], float]] = {
 def sweep(
     x: Sequence[float],
     designs: Sequence[Design],
-    tables: Sequence[list[Fit]],
+    tables: Sequence[list[Estimate]],
     names: Iterable[str] = ("mean", "covariance"),
 ) -> Sweep:
     """Return errors of these names in the tables of each design."""
@@ -107,7 +107,7 @@ def sweep(
     return Sweep(x, {name: errors(name) for name in names})
 
 
-def against_rows(designs: Sequence[Design], tables: Sequence[list[Fit]]) -> Measured:
+def against_rows(designs: Sequence[Design], tables: Sequence[list[Estimate]]) -> Measured:
     """Compare the slopes of the three errors of Theorem 1.2 with −½."""
     sizes = [design.n for design in designs]
     found = sweep(sizes, designs, tables, ("mean", "covariance", "total variation"))
@@ -157,7 +157,7 @@ def rows_psgd(quick: bool) -> Measured:
     truth, seeds = equicorrelated(2, CORRELATION), itertools.count()
     designs = [Design(truth, n) for n in sizes]
 
-    def sgd(X: Floats, rule: SelfCensoring) -> Fit:
+    def sgd(X: Floats, rule: SelfCensoring) -> Estimate:
         return truncation_psgd(X, rule, repeats=1, random_state=next(seeds))
 
     ours = fit_tables(designs, count, 22, solve=sgd)
@@ -266,7 +266,7 @@ def guarantee(quick: bool) -> Measured:
 
 
 def growth(
-    x: Sequence[float], designs: Sequence[Design], tables: Sequence[list[Fit]], across: str
+    x: Sequence[float], designs: Sequence[Design], tables: Sequence[list[Estimate]], across: str
 ) -> Measured:
     """Compare the growth of both errors along x with the first power, the theorem's worst case."""
     found = sweep(x, designs, tables)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import fdtri, gammaln
 
 from halfseen.data.moments import PairMoments
+from halfseen.data.table import Table
 from halfseen.report import words
 from halfseen.report.marginals import column_content, drawn_cells, number, numbers, rounded
 from halfseen.report.shown_table import ShownTable, read_shown
@@ -233,7 +234,7 @@ def _available_cases(values: Floats, names: list[str]) -> tuple[Floats, Floats, 
 
     Also the means and deviations over the same rows: at [i, j] those of column i.
     """
-    m = PairMoments.from_array(values, names)
+    m = PairMoments.of_table(Table(values, tuple(names)))
     with np.errstate(all="ignore"):
         first, second = m.first / m.counts, m.second / m.counts
         variance = second - first**2

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from halfseen.errors import InputError
 from halfseen.report.content import NORMAL_ELLIPSE, report_content
 from halfseen.report.words import percent, signed
-from halfseen.solvers.inference.sensitivity import NORMAL_95
+from halfseen.solvers.inference.intervals import NORMAL_95
 from halfseen.solvers.summary import shorten
 
 if TYPE_CHECKING:

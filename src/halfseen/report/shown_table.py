@@ -14,7 +14,7 @@ from halfseen.missingness.holes import SEEN, Holes, whole_line
 from halfseen.missingness.resolve import SetTable
 from halfseen.missingness.truncation import RowTruncation
 from halfseen.solvers.full_information.problem import Problem
-from halfseen.solvers.inference.imputation import read_source, seen_values
+from halfseen.solvers.inference.fitted_table import read_source, seen_values
 
 if TYPE_CHECKING:
     from halfseen.results import Fit

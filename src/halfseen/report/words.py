@@ -13,7 +13,7 @@ import numpy as np
 from halfseen.data.interval_data import IntervalData
 from halfseen.missingness.base import Missingness
 from halfseen.missingness.truncation import RowTruncation
-from halfseen.solvers.inference.imputation import original_table
+from halfseen.solvers.inference.fitted_table import original_table
 from halfseen.solvers.result import Note, Status, name_some
 from halfseen.solvers.summary import degrees_in_words, powers_in_words, shorten
 from halfseen.version import __version__

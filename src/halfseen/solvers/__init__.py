@@ -10,9 +10,9 @@ from halfseen.solvers.fit import fit as _fit
 from halfseen.solvers.full_information.full import full as _full
 from halfseen.solvers.inference.bootstrap import Bootstrap
 from halfseen.solvers.inference.confidence import Profile
-from halfseen.solvers.inference.imputation import Pooled, pool
 from halfseen.solvers.inference.intervals import Intervals
 from halfseen.solvers.inference.likelihood import RatioTest, likelihood_ratio_test
+from halfseen.solvers.inference.pooling import Pooled, pool
 from halfseen.solvers.inference.sensitivity import Sensitivity
 from halfseen.solvers.inference.uncertainty import StandardErrors
 from halfseen.solvers.initialize import initialize

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.data.powers import LearnedPower
 from halfseen.data.table import labelled
-from halfseen.data.transforms import Transform
 from halfseen.errors import InputError
 from halfseen.gaussian import Gaussian
-from halfseen.missingness.base import Missingness
 from halfseen.solvers.inference.uncertainty import StandardErrors
 
 if TYPE_CHECKING:
+    from halfseen.data.powers import LearnedPower
+    from halfseen.data.transforms import Transform
+    from halfseen.missingness.base import Missingness
     from halfseen.solvers.loss import Loss
 
 

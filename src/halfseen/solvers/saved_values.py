@@ -22,7 +22,7 @@ from halfseen.errors import AssumptionWarning, InputError
 from halfseen.gaussian import Gaussian
 from halfseen.missingness.base import Missingness
 from halfseen.missingness.written import CannotBeWritten, NotSaved, read_rule, write_rule
-from halfseen.solvers.missing_descent import Defaults
+from halfseen.solvers.descent_defaults import Defaults
 from halfseen.solvers.result import Note, Status
 
 Floats = NDArray[np.float64]

@@ -10,7 +10,7 @@ from scipy import optimize, stats
 
 import halfseen as hs
 from halfseen.errors import ConvergenceWarning, InputError
-from halfseen.solvers.inference.bootstrap import refits
+from halfseen.solvers.inference.refits import refits
 from tests import naive
 
 LIMIT = -0.4

@@ -13,8 +13,8 @@ from halfseen.parallel import single_blas_thread
 from halfseen.seeds import Purpose, keyed_generator
 from halfseen.solvers.full_information.learn import _weak_note
 from halfseen.solvers.full_information.problem import read_problem
-from halfseen.solvers.inference.bootstrap import refits
 from halfseen.solvers.inference.likelihood import row_log_likelihoods
+from halfseen.solvers.inference.refits import refits
 from halfseen.theta import pack, unpack
 from tests import naive
 from tests.solvers.full_information.held import information

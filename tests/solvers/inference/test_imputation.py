@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import halfseen as hs
-from halfseen.solvers.inference.imputation import parameter_draws
+from halfseen.solvers.inference.parameter_draws import parameter_draws
 from tests import naive
 
 BELOW = -np.inf

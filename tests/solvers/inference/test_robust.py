@@ -8,7 +8,7 @@ import pytest
 
 import halfseen as hs
 from halfseen.errors import AssumptionWarning, InputError
-from halfseen.solvers.inference.imputation import read_source
+from halfseen.solvers.inference.fitted_table import read_source
 from halfseen.solvers.inference.robust import row_scores
 from halfseen.theta import unpack
 

@@ -20,7 +20,6 @@ maximisation is repeated until it stands still (*settling*).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -33,10 +32,10 @@ from halfseen.solvers.full_information.charts import (
     chart_at,
     conjugate_pairs,
 )
+from halfseen.solvers.full_information.climb_state import STALLED_STEPS, State
 from halfseen.solvers.full_information.expectation import Moments, Parameters, Sampling
 from halfseen.solvers.full_information.information import (
     LARGEST_STEP_SHARE,
-    Information,
     can_inform,
     information,
 )
@@ -93,73 +92,12 @@ MOST_SHORTER = 5
 LARGEST_CHANGE, MOST_HALVINGS = 4.0, 40
 # A climb that gained less than this in so many steps, whatever they promised, is at an end: there is no
 # top where the likelihood grows to a singular covariance, only an edge.
-STALLED, STALLED_STEPS = 0.01, 8
+STALLED = 0.01
 # Steps of expectation maximisation while settling that change nothing: the gain that they would have in
 # a likelihood.
 SETTLED = 0.01
 # A change that is not below this share of what it was some steps ago does not fall.
 FALLING = 0.9
-
-
-@dataclass
-class State:
-    """Where the climb is, and what the next step needs.
-
-    Attributes
-    ----------
-    mean, covariance : arrays
-    phase : {"climbing", "polishing", "averaging", "settling", "ended"}
-    value : float
-        The log-likelihood there, as the points of the phase have it.
-    moments : Moments or None
-        Expected moments there.
-    origin : pair of arrays
-        Of the chart.
-    score, direction : arrays
-        The score, and the step that is tried, in coordinates of the chart.
-    length : float
-        The share of the step that is tried next; 0 for one of expectation maximisation.
-    tries : int
-        Steps that were taken back since the last that was not.
-    pairs : list of pairs of arrays
-    information : Information or None
-    scores : list of arrays
-        Of independent shifts, while averaging.
-    gain, ratio : float
-        What may be left to be gained in log-likelihood, and the largest Monte-Carlo error as a share of
-        a standard error.
-    stuck : bool
-        Whether the phase ended because no step led up.
-    climbed : list of float
-        What the last steps gained.
-    noise : float
-        What a score from the points of the phase promises at the top; 0 until it is asked for.
-    points : int
-        For each row that is sampled.
-    order : pair of arrays
-        The mean and covariance at which the cells of each row were put in order.
-    """
-
-    mean: Floats
-    covariance: Floats
-    phase: str = "climbing"
-    value: float = -np.inf
-    moments: Moments | None = None
-    origin: tuple[Floats, Floats] | None = None
-    score: Floats = field(default_factory=lambda: np.empty(0))
-    direction: Floats = field(default_factory=lambda: np.empty(0))
-    length: float = 1.0
-    tries: int = 0
-    pairs: list[tuple[Floats, Floats]] = field(default_factory=list)
-    information: Information | None = None
-    scores: list[Floats] = field(default_factory=list)
-    gain: float = np.inf
-    ratio: float = np.inf
-    stuck: bool = False
-    climbed: list[float] = field(default_factory=list)
-    noise: float = 0.0
-    points: int = 1
-    order: tuple[Floats, Floats] | None = None
 
 
 class Ascent:

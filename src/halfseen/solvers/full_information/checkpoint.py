@@ -26,8 +26,8 @@ from halfseen.archive import Archive, ArchiveError, read_archive, write_archive
 from halfseen.errors import HalfseenWarning, InputError, Interrupted, argument
 from halfseen.files import remove_left_behind
 from halfseen.seeds import RandomState, seed_of
-from halfseen.solvers.full_information.ascent import STALLED_STEPS, State
 from halfseen.solvers.full_information.charts import Chart
+from halfseen.solvers.full_information.climb_state import STALLED_STEPS, State
 from halfseen.solvers.full_information.expectation import Moments
 from halfseen.solvers.full_information.information import Information
 from halfseen.solvers.full_information.m_step import MStep

@@ -70,7 +70,8 @@ class Parameters(NamedTuple):
         """Invert the covariance."""
         P = np.linalg.inv(covariance)
         log_det = float(np.linalg.slogdet(covariance)[1])
-        return cls(mean, np.ascontiguousarray(0.5 * (P + P.T)), log_det, degrees)
+        # A copy of the mean: kernels would be compiled anew for one that cannot be written to.
+        return cls(np.array(mean), np.ascontiguousarray(0.5 * (P + P.T)), log_det, degrees)
 
 
 class Sampling(NamedTuple):
@@ -226,10 +227,14 @@ class Block(NamedTuple):
     groups: Grouped
     law: Law
 
+    def of(self, Y: Floats) -> Floats:
+        """Return these rows of ``Y``, one after the other: kernels are compiled for no other layout."""
+        return np.ascontiguousarray(Y[self.rows])
+
     def in_order(self, Y: Floats, confines: Confines, at: Parameters) -> Block:
         """Return the block of the rows ``Y`` with cells in the order that is best at some parameters."""
         order = self.groups.order.copy()
-        order_block(Y[self.rows], at.mean, at.precision, self.groups, confines, order)
+        order_block(self.of(Y), at.mean, at.precision, self.groups, confines, order)
         return self._replace(groups=self.groups._replace(order=order))
 
 
@@ -257,7 +262,8 @@ def grouped(holes: Holes, mask: Mask) -> Grouped:
     """Group rows by which of their cells are missing at random, which ``mask`` says."""
     n = len(mask)
     bound = holes.inequalities
-    sign = np.empty((n, 0), dtype=np.int8) if bound is None else bound.sign
+    # A copy, as of the mean of parameters: it may be one that cannot be written to.
+    sign = np.empty((n, 0), dtype=np.int8) if bound is None else np.array(bound.sign, order="C")
     packed = np.packbits(mask, axis=1)
     key = np.ascontiguousarray(packed).view(np.dtype((np.void, packed.shape[1]))).ravel()
     _, first, place = np.unique(key, return_index=True, return_inverse=True)
@@ -284,7 +290,7 @@ def expect(
     """Return sums over a block of the rows ``Y``, and the log-likelihood of each row."""
     if sampling.order is not None:
         block = block.in_order(Y, confines, sampling.order)
-    part = Y[block.rows]
+    part = block.of(Y)
     n, d = part.shape
     first, second, values = np.zeros(d), np.zeros((d, d)), np.empty(n)
     rest = (
@@ -309,7 +315,7 @@ def expected_rows(
     Y: Floats, block: Block, confines: Confines, at: Parameters, sampling: Sampling
 ) -> Floats:
     """Return a block of the rows ``Y`` with hidden cells at their conditional means."""
-    part, block = Y[block.rows], block.in_order(Y, confines, at)
+    part, block = block.of(Y), block.in_order(Y, confines, at)
     n, d = part.shape
     E = np.empty((n, d))
     rest = (
@@ -332,7 +338,7 @@ def drawn_rows(
     count: int = 1,
 ) -> Floats:
     """Draw a block of the rows ``Y`` from its law given what is seen: (count, rows, d)."""
-    part, block = Y[block.rows], block.in_order(Y, confines, at)
+    part, block = block.of(Y), block.in_order(Y, confines, at)
     n, d = part.shape
     place = sampling.replicate, block.first_row
     rng = keyed_generator(sampling.seed, sampling.purpose, *place)

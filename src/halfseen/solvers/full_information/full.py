@@ -3,57 +3,39 @@
 from __future__ import annotations
 
 import math
-import numbers
 import os
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from halfseen.checks import finite_vector, positive_number, real_array, whole_number
+from halfseen.checks import positive_number, whole_number
 from halfseen.data.table import TableKind
 from halfseen.errors import InputError, argument
 from halfseen.gaussian import Gaussian
 from halfseen.missingness.base import Missingness, RuleKind
 from halfseen.parallel import resolve_jobs, single_blas_thread
 from halfseen.seeds import RandomState, seed_of
-from halfseen.solvers.conditionals import check_covariance
 from halfseen.solvers.full_information.checkpoint import EVERY, describe_run, open_checkpoint
 from halfseen.solvers.full_information.learn import Settings, learn
-from halfseen.solvers.full_information.learn_losses import LossyTable, learn_with_losses
-from halfseen.solvers.full_information.m_step import (
-    LARGEST_VARIANCE,
-    SMALLEST_VARIANCE,
-    CovarianceStructure,
-    Diagonal,
-    Free,
-    Known,
-    KnownCorrelation,
-    MStep,
-    Shrinkage,
-    Sparse,
-    with_floor,
+from halfseen.solvers.full_information.learn_losses import learn_with_losses
+from halfseen.solvers.full_information.m_step import MStep, Shrinkage, Sparse
+from halfseen.solvers.full_information.parameter_options import (
+    ROWS_PER_COLUMN,
+    m_step_for,
+    too_few_rows,
 )
-from halfseen.solvers.full_information.problem import Overview, read_problem
-from halfseen.solvers.full_information.rows import HeldRows, KeptRows, Rows
+from halfseen.solvers.full_information.read_rows import read_rows
 from halfseen.solvers.full_information.sparse import choose_penalty
 from halfseen.solvers.full_information.starts import margins, start_from
 from halfseen.solvers.full_information.tails import learn_tails, read_degrees
 from halfseen.solvers.needs import OWN_VALUE, Needs
-from halfseen.solvers.prepared_table import PreparedTable, prepared_table
-from halfseen.solvers.result import Estimate, Note, Source, Status
-
-Floats = NDArray[np.float64]
+from halfseen.solvers.result import Estimate
 
 _RULES = OWN_VALUE | {RuleKind.THRESHOLDS, RuleKind.OTHER}
 NEEDS = Needs({TableKind.VALUES: _RULES, TableKind.INTERVALS: _RULES, TableKind.PIECES: _RULES})
 ACCURACY = 0.1
-# With fewer rows for each column a free covariance is as good as singular once cells are hidden.
-ROWS_PER_COLUMN = 2
 MOST_STEPS = 500
-# A known mean that is further from the seen values than this, in their spreads, is in other units.
-FARTHEST = 1e6
 
 
 def full(
@@ -169,29 +151,14 @@ def full(
         progress,
         n_jobs,
     )
-    rows: Rows
-    if isinstance(X, KeptRows):
-        # Moments of them are enough for a start; whoever keeps them says where they are from.
-        nothing = Source(None, None, None, 0, n_jobs, {})
-        rows, data = X, PreparedTable(X.moments, X.overview.missingness, nothing, n_jobs)
-    else:
-        data = prepared_table(X, missingness, n_jobs)
-        rows = HeldRows(read_problem(data, None, missing_at_random), n_jobs)
-    lossy = None
-    if loss is not None:
-        if not isinstance(rows, HeldRows):
-            raise InputError(
-                f"{argument('loss')} of rows that are kept elsewhere is an argument of fit."
-            )
-        lossy = LossyTable.read(rows.problem, data.table, data.stated, missing_at_random, loss)
-        rows = HeldRows(lossy.problem(np.nan_to_num(lossy.asked.share)), n_jobs)
+    rows, data, lossy = read_rows(X, missingness, missing_at_random, loss, n_jobs)
     rows.check()
-    about = rows.overview
+    overview = rows.overview
     options: dict[str, Any] = {
         "covariance": covariance, "correlation": correlation, "mean": mean,
         "shrinkage": shrinkage, "penalty": penalty,
     }  # fmt: skip
-    m_step, notes = m_step_for(about, **options)
+    m_step, notes = m_step_for(overview, **options)
     if degrees != math.inf:
         _check_tails(m_step, loss)
         options |= {"errors": errors, "degrees_of_freedom": degrees_of_freedom}
@@ -210,14 +177,14 @@ def full(
             raise InputError(
                 f"start must be a Gaussian, such as that of another fit; got {start!r}."
             )
-        elif start.dimension != about.shape[1]:
+        elif start.dimension != overview.shape[1]:
             raise InputError(
-                f"start must be a Gaussian of {about.shape[1]} columns, as the data have; got "
+                f"start must be a Gaussian of {overview.shape[1]} columns, as the data have; got "
                 f"{start.dimension}."
             )
         else:
-            first = about.from_units(start.mean, start.covariance)
-        if isinstance(m_step.structure, Shrinkage) and _too_few_rows(about) and mean is None:
+            first = overview.from_units(start.mean, start.covariance)
+        if isinstance(m_step.structure, Shrinkage) and too_few_rows(overview) and mean is None:
             m_step = replace(m_step, margins=margins(rows))
         first = m_step.admit(*first)
         if kept is not None:
@@ -244,107 +211,3 @@ def _check_tails(m_step: MStep, loss: Any) -> None:
             f"known correlations, and at least {ROWS_PER_COLUMN} rows for each column; this one is "
             f"pulled towards something ({m_step.structure.name})."
         )
-
-
-def _too_few_rows(about: Overview) -> bool:
-    """Whether a free covariance is as good as singular."""
-    n, d = about.shape
-    return n < ROWS_PER_COLUMN * d
-
-
-def m_step_for(
-    about: Overview,
-    covariance: ArrayLike | str | None = None,
-    correlation: ArrayLike | None = None,
-    mean: ArrayLike | None = None,
-    shrinkage: float | None = None,
-    penalty: float | None = None,
-    **others: Any,
-) -> tuple[MStep, list[Note]]:
-    """Read what was said about the parameters, in the units of the table.
-
-    ``others`` are options of a fit that say nothing about mean and covariance.
-    """
-    n, d = about.shape
-    notes = []
-    structure = choose_structure(about, covariance, correlation, shrinkage, penalty)
-    if structure is None:
-        structure = Free()
-        if _too_few_rows(about):
-            structure = Shrinkage()
-            text = (
-                f"{n} rows, {d} columns. Choose a structure of the covariance yourself to say how."
-            )
-            notes.append(Note(Status.REGULARISED, text))
-    known = None
-    if mean is not None:
-        given = finite_vector("mean", mean, d)
-        with np.errstate(over="ignore"):
-            known = (given - about.centre) / about.scale
-        far = np.flatnonzero(~(np.abs(known) < FARTHEST))
-        if far.size:
-            j = int(far[0])
-            raise InputError(
-                f"the mean of column {about.names[j]} is said to be {given[j]:g}, but its seen "
-                f"values lie around {about.centre[j]:g} with a spread of {about.scale[j]:g}. Check "
-                "the units."
-            )
-    return MStep(structure, known), notes
-
-
-def choose_structure(
-    about: Overview,
-    covariance: ArrayLike | str | None,
-    correlation: ArrayLike | None,
-    shrinkage: float | None,
-    penalty: float | None,
-) -> CovarianceStructure | None:
-    """Read what was said about the covariance; None where nothing was."""
-    d = about.shape[1]
-    if correlation is not None:
-        if covariance is not None:
-            raise InputError(f"give {argument('covariance')} or correlation=, not both.")
-        given = real_array("correlation", correlation)
-        if given.shape != (d, d) or not np.allclose(np.diag(given), 1.0, atol=1e-8):
-            raise InputError(
-                f"correlation must have shape ({d}, {d}) and ones on its diagonal; got shape "
-                f"{given.shape}."
-            )
-        return KnownCorrelation(with_floor(Gaussian(np.zeros(d), given).covariance))
-    name = covariance if isinstance(covariance, str) else None
-    if shrinkage is not None:
-        if name != "shrinkage":
-            raise InputError('shrinkage= is the share for covariance="shrinkage"; say both.')
-        number = isinstance(shrinkage, numbers.Real) and not isinstance(shrinkage, bool)
-        if not number or not 0.0 <= shrinkage <= 1.0:
-            raise InputError(f"shrinkage must lie between 0 and 1; got {shrinkage!r}.")
-    if penalty is not None and name != "sparse":
-        raise InputError('penalty= is for covariance="sparse"; say both.')
-    if name is not None:
-        structures: dict[str, CovarianceStructure | None] = {
-            "free": Free(),
-            "diagonal": Diagonal(),
-            "shrinkage": Shrinkage(shrinkage),
-            "sparse": Sparse(1.0 if penalty is None else positive_number("penalty", penalty)),
-        }
-        if name not in structures:
-            raise InputError(
-                "covariance must be an array (where it is known) or one of "
-                f"{', '.join(structures)}; got {name!r}."
-            )
-        return structures[name]
-    if covariance is None:
-        return None
-    known = check_covariance(covariance, d).covariance
-    with np.errstate(over="ignore", under="ignore"):
-        known = known / np.outer(about.scale, about.scale)
-    odd = np.flatnonzero(
-        ~((np.diag(known) > SMALLEST_VARIANCE) & (np.diag(known) < LARGEST_VARIANCE))
-    )
-    if odd.size:
-        j = int(odd[0])
-        raise InputError(
-            f"the variance of column {about.names[j]} is said to be {np.diag(known)[j]:.3g} times "
-            "that of its seen values. Check the units."
-        )
-    return Known(known)

@@ -287,6 +287,7 @@ def _cuts(n: int, d: int) -> list[slice]:
 def _parts(item: tuple[int, Floats, Holes], task: Task) -> Parts:
     """Return the parts of Louis' identity of some rows."""
     first_row, Y, holes = item
+    Y = np.ascontiguousarray(Y)
     n, d = Y.shape
     size = d if task.mean_only else size_of(d)
     taken, one, other = (np.zeros((size, size)) for _ in range(3))
@@ -342,6 +343,7 @@ def _whole(moments: Floats, counts: NDArray[np.intp], expected: bool) -> Floats:
 def _taken_along(item: tuple[int, Floats, Holes], task: Task, directions: Floats) -> Floats:
     """Return Σ Var(score | seen) of some rows, along some directions."""
     first_row, Y, holes = item
+    Y = np.ascontiguousarray(Y)
     n, d = Y.shape
     taken = np.zeros((directions.shape[1], directions.shape[1]))
     block, confines = _in_order(first_row, Y, holes, task.at)

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from scipy.special import chdtri
 
 from halfseen.gaussian import Gaussian
-from halfseen.solvers.full_information.ascent import Ascent, State, complete_errors
+from halfseen.solvers.full_information.ascent import Ascent, complete_errors
 from halfseen.solvers.full_information.charts import Chart
 from halfseen.solvers.full_information.checkpoint import Checkpoint
+from halfseen.solvers.full_information.climb_state import State
 from halfseen.solvers.full_information.information import (
     Information,
     can_inform,

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from halfseen.data.moments import PairMoments
 from halfseen.data.row_blocks import row_slices
+from halfseen.data.table import Table
 from halfseen.kernels.confined import Confines
 from halfseen.missingness.holes import Holes
 from halfseen.parallel import Tree, map_in_order
@@ -191,7 +192,7 @@ class HeldRows(Rows):
     def seen_moments(self) -> PairMoments:
         """Return moments of the seen values, in standardised units."""
         p = self.problem
-        return PairMoments.from_array(np.where(p.hidden, np.nan, p.Y), p.names, self.n_jobs)
+        return PairMoments.of_table(Table(np.where(p.hidden, np.nan, p.Y), p.names), self.n_jobs)
 
     def checksum(self) -> str:
         """Return a checksum of all that is seen, and of what hides the rest."""

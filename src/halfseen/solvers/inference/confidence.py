@@ -14,7 +14,6 @@ from halfseen.checks import share, whole_number
 from halfseen.data.interval_data import IntervalData
 from halfseen.errors import InputError
 from halfseen.seeds import RandomState, seed_of
-from halfseen.solvers.inference.bootstrap import FEWEST_USABLE, check_refits, refits
 from halfseen.solvers.inference.intervals import (
     NAMES,
     ColumnFunctionOf,
@@ -40,6 +39,7 @@ from halfseen.solvers.inference.profile import (
     find_end,
     profile_refusal,
 )
+from halfseen.solvers.inference.refits import FEWEST_USABLE, check_refits, refits
 from halfseen.solvers.inference.uncertainty import (
     StandardErrors,
     least_known,

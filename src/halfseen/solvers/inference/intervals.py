@@ -31,6 +31,8 @@ METHOD = np.dtype("<U9")
 FEWEST_ROWS, FEWEST_FOR_FISHER = 2.0, 3.5
 # With more rows than these the normal distribution does: quantiles of others lose digits.
 MANY_ROWS = 1e8
+# The quantile of a normal distribution for a 95 % interval.
+NORMAL_95 = 1.959964
 # Steps of differences for functions that have no slopes of their own, in standard deviations.
 DIFFERENCE = 1e-5
 

@@ -29,8 +29,8 @@ from halfseen.solvers.full_information.expectation import (
 )
 from halfseen.solvers.full_information.full import full
 from halfseen.solvers.full_information.problem import Problem
-from halfseen.solvers.inference.bootstrap import FEWEST_USABLE, simulated_tables
-from halfseen.solvers.inference.imputation import read_source, seen_values
+from halfseen.solvers.inference.fitted_table import read_source, seen_values
+from halfseen.solvers.inference.refits import FEWEST_USABLE, simulated_tables
 from halfseen.solvers.loss import Loss, losing
 
 if TYPE_CHECKING:

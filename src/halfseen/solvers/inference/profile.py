@@ -24,7 +24,6 @@ from halfseen.parallel import single_blas_thread
 from halfseen.seeds import Purpose
 from halfseen.solvers.full_information.charts import Chart, Curvature, score_of
 from halfseen.solvers.full_information.expectation import Parameters, Sampling, at_random
-from halfseen.solvers.full_information.full import m_step_for
 from halfseen.solvers.full_information.information import can_inform, information
 from halfseen.solvers.full_information.m_step import (
     SMALLEST_EIGENVALUE,
@@ -33,9 +32,10 @@ from halfseen.solvers.full_information.m_step import (
     correlation_of,
     singular,
 )
+from halfseen.solvers.full_information.parameter_options import m_step_for
 from halfseen.solvers.full_information.problem import Overview
 from halfseen.solvers.full_information.rows import HeldRows
-from halfseen.solvers.inference.imputation import read_source
+from halfseen.solvers.inference.fitted_table import read_source
 from halfseen.solvers.inference.intervals import FisherOf, Target
 from halfseen.theta import triangle, unpack
 

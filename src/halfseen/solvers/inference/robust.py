@@ -28,7 +28,7 @@ from halfseen.solvers.full_information.expectation import (
     grouped,
 )
 from halfseen.solvers.full_information.problem import Problem
-from halfseen.solvers.inference.imputation import read_source
+from halfseen.solvers.inference.fitted_table import read_source
 from halfseen.solvers.inference.uncertainty import StandardErrors
 from halfseen.solvers.result import name_some
 from halfseen.theta import pack_slopes, parameter_names

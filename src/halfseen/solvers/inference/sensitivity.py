@@ -15,18 +15,18 @@ from halfseen.data.transforms import Identity
 from halfseen.errors import InputError
 from halfseen.gaussian import Gaussian
 from halfseen.parallel import single_blas_thread
-from halfseen.solvers.full_information.full import m_step_for
 from halfseen.solvers.full_information.learn import Settings, learn
+from halfseen.solvers.full_information.parameter_options import m_step_for
 from halfseen.solvers.full_information.problem import Problem
 from halfseen.solvers.full_information.rows import HeldRows
-from halfseen.solvers.inference.bootstrap import (
+from halfseen.solvers.inference.fitted_table import fitted_problem
+from halfseen.solvers.inference.intervals import NORMAL_95, Limits
+from halfseen.solvers.inference.refits import (
     ACCURACY,
     STEPS,
     check_refits,
-    fitted_problem,
     options_of,
 )
-from halfseen.solvers.inference.intervals import Limits
 from halfseen.solvers.inference.uncertainty import StandardErrors
 from halfseen.solvers.loss import cells_at_risk, ruled_columns, with_losses
 
@@ -38,8 +38,6 @@ Mask = NDArray[np.bool_]
 
 # As many columns have a sentence each.
 MOST_SAID = 6
-# The quantile of a normal distribution for a 95 % interval.
-NORMAL_95 = 1.959964
 
 
 class Move(NamedTuple):
