@@ -26,6 +26,9 @@ from benchmarks import (  # noqa: F401 - importing registers their tasks
     out_of_core,
     pairwise_limit,
     random_designs,
+    regression_coverage,
+    regression_oracles,
+    regression_scale,
     results,
     scale_model,
     scaling,
@@ -38,6 +41,7 @@ from benchmarks.comparison import (  # noqa: F401 - importing registers its task
     before,
     compare,
     pages,
+    regressions,
 )
 from benchmarks.registry import TASKS, Row
 

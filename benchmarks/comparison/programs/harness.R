@@ -17,7 +17,7 @@ read_table <- function(folder, number, task) {
     file <- file.path(path, paste0(name, ".f64"))
     # NaN means hidden, for which R has a word of its own.
     cells <- readBin(file, "double", file.size(file) / 8)
-    matrix(replace(cells, is.nan(cells), NA), ncol = task$d)
+    matrix(replace(cells, is.nan(cells), NA), nrow = task$n)
   }
   list(n = task$n, d = task$d, task = task, seed = number, read = read)
 }

@@ -39,9 +39,9 @@ class Table:
         return cls(folder / str(number), task)
 
     def array(self, name: str) -> Floats:
-        """Return an array of the table, n rows by d columns."""
+        """Return an array of the table, a row for each of its n."""
         flat = np.fromfile(self.folder / f"{name}.f64")
-        return flat.reshape(-1, self.task["d"], order="F")
+        return flat.reshape(self.task["n"], -1, order="F")
 
     @property
     def values(self) -> Floats:
