@@ -345,3 +345,15 @@ def test_effects_of_arrays_need_no_names():
     fit = hs.regress(AGE + ZINC, AGE[:, None], random_state=0)
     slope = fit.marginal_effects("x0", "latent", AGE[:5, None]).effects[0, 0]
     assert slope == pytest.approx(fit.weights[0, 1], rel=1e-6)
+
+
+def test_effects_of_numbers_that_are_categories():
+    rng = np.random.default_rng(3)
+    number = rng.integers(1, 4, 200)
+    y = number + rng.normal(size=200)
+    for values in (number, number.astype(float)):
+        effects = hs.regress("y ~ C(number)", {"number": values, "y": y}).marginal_effects("number")
+        means = [y[number == k].mean() for k in (1, 2, 3)]
+        np.testing.assert_allclose(
+            effects.effects[:, 0], np.subtract(means[1:], means[0]), rtol=1e-7
+        )

@@ -234,3 +234,34 @@ def test_intervals_of_complete_outcomes_are_those_of_least_squares():
     np.testing.assert_allclose(
         [ends.residual_deviations.lower[0], ends.residual_deviations.upper[0]], deviation, rtol=1e-4
     )
+
+
+def test_values_that_are_hidden_by_chance():
+    """Each with a probability that falls with the value: exact likelihood by quadrature."""
+    from scipy import optimize
+    from scipy.special import expit, roots_hermitenorm
+
+    rng = np.random.default_rng(17)
+    x = rng.normal(size=400)
+    y = 0.5 * x + rng.normal(size=400)
+    hidden = rng.random(400) < expit(-y)
+    data = {"x": x, "y": np.where(hidden, np.nan, y)}
+    rule = hs.SelfCensoring([hs.Probability(expit)])
+    fit = hs.regress("y ~ x", data, rule, random_state=0)
+    nodes, weights = roots_hermitenorm(80)
+
+    def value(p):
+        eta, sigma = p[0] + p[1] * x, np.exp(p[2])
+        seen = -0.5 * ((y - eta) / sigma) ** 2 - p[2] - 0.5 * np.log(2 * np.pi)
+        lost = np.log(expit(-(eta[:, None] + sigma * nodes)) @ weights / weights.sum())
+        return -np.where(hidden, lost, seen).sum()
+
+    best = optimize.minimize(
+        value, [0.0, 0.5, 0.0], method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-11}
+    )
+    ours = [*fit.weights[0], 0.5 * np.log(fit.residual[0, 0])]
+    # That a seen value was shown is a factor that no parameter moves.
+    assert value(ours) == pytest.approx(best.fun, abs=1e-4)
+    errors = fit.standard_errors
+    scale = [*errors.weights[0], errors.deviations[0] / np.sqrt(fit.residual[0, 0])]
+    np.testing.assert_allclose((np.array(ours) - best.x) / scale, 0.0, atol=0.01)

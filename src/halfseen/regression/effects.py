@@ -134,7 +134,10 @@ def _changed(
     if levels is None:
         step = STEP * (float(np.std(values)) or 1.0)
         return [(put(values - step), put(values + step))], ["slope"], 2.0 * step
-    known = {str(one): one for one in values.tolist() if one is not None}
+    known = {}
+    for one in values.tolist():
+        # Numbers may be categories too, called by what they were: 2, or 2.0.
+        known |= {str(one): one} | ({f"{one:g}": one} if isinstance(one, float) else {})
     same = [np.full(len(values), known.get(level, level)) for level in levels]
     reference = same[0].astype(object) if same[0].dtype.kind in "US" else same[0]
     tables = [one.astype(object) if one.dtype.kind in "US" else one for one in same[1:]]

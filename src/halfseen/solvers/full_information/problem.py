@@ -370,6 +370,8 @@ def _holes_under(rule: Missingness, data: IntervalData, mask: Mask | None, scan:
 def _below(holes: Holes, data: IntervalData) -> Holes:
     """Put cells that were not detected below what the rule shows, if it hides on both sides."""
     where = data.not_detected & (holes.index != SEEN)
+    if not where.any():
+        return holes
     first = holes.sets.start[np.maximum(holes.index, 0)]
     known = where & (np.diff(holes.sets.start)[np.maximum(holes.index, 0)] > 0)
     lowest = holes.sets.lower[np.minimum(first, holes.sets.lower.size - 1)]

@@ -129,7 +129,7 @@ def read_clusters(given: Any, rows: int) -> NDArray[np.intp] | None:
             "clusters must be of one kind, all numbers or all texts, so that they can be told apart."
         ) from None
     if found.size < 2:
-        raise InputError(f"at least 2 clusters are needed; all rows are in {found[0]!r}.")
+        raise InputError(f"at least 2 clusters are needed; all rows are in {found.tolist()[0]!r}.")
     return np.asarray(numbers, dtype=np.intp).reshape(rows)
 
 

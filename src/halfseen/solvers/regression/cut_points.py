@@ -27,6 +27,8 @@ STEP = 3e-3
 POINTS = 128
 # The share of the way to the next cut point that a step may take, at most.
 LARGEST_SHARE = 0.5
+# Curvatures of a profile, as a share of the largest, that are not told from 0.
+FLATTEST = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,11 +134,15 @@ class Slopes:
     def profile_step(self, inverse: Floats) -> tuple[Floats, float]:
         """Return Newton's step in the profile, and the gain that it promises.
 
-        ``inverse`` is the covariance of the coordinates for given cut points.
+        ``inverse`` is the covariance of the coordinates for given cut points. Where the profile is not
+        concave along a direction, its curvature there is taken for that of a hill: the step leads up all
+        the same.
         """
         curvature = -(self.second + self.across @ inverse @ self.across.T)
         values, vectors = np.linalg.eigh(0.5 * (curvature + curvature.T))
-        values = np.maximum(values, 1e-6 * max(values.max(initial=0.0), 1e-300))
+        values = np.maximum(np.abs(values), FLATTEST * np.abs(values).max(initial=0.0))
+        if not values.all():
+            return np.zeros(self.first.size), 0.0
         step = vectors @ ((vectors.T @ self.first) / values)
         return step, float(0.5 * step @ self.first)
 

@@ -54,6 +54,8 @@ NOT_MOVED = 1e-3
 REPLICATES, POINTS, ENOUGH_KNOWN = 4, (16, 64, 512, 2048), 0.05
 # Steps of cut points, at most, and the gain in log-likelihood that may be left to them.
 MOST_CUTS, ENOUGH = 50, 1e-9
+# Shorter steps that are tried, and what noise may take from a log-likelihood.
+MOST_SHORTER, SLACK = 20, 1e-3
 
 
 class Top(NamedTuple):
@@ -117,13 +119,28 @@ def _top_with_cuts(model: Model, setup: Setup, settings: Settings) -> Top:
         step, left = slopes.profile_step(top.known.inverse())
         if left < ENOUGH:
             break
-        vector = vector + shortened(points, vector, step)
-        setup = replace(setup, rows=points.rows_at(vector))
-        place = top.climb.mean, top.climb.covariance
-        top = _top(setup, always, place)._replace(history=top.history, tops=top.tops)
+        step = shortened(points, vector, step)
+        top, moved = _uphill(points, vector, step, top, always)
+        if np.array_equal(moved, vector):
+            break
+        vector = moved
     known = top.known if settings.standard_errors else None
     history = {**top.history, "gain_left_of_cut_points": left}
     return top._replace(cuts=Cuts(points, vector, slopes), known=known, history=history)
+
+
+def _uphill(
+    points: CutPoints, vector: Floats, step: Floats, top: Top, settings: Settings
+) -> tuple[Top, Floats]:
+    """Take a step of the cut points, or a shorter one, that leads to a higher top."""
+    place = top.climb.mean, top.climb.covariance
+    for k in range(MOST_SHORTER):
+        moved = vector + 0.5**k * step
+        setup = replace(top.setup, rows=points.rows_at(moved))
+        found = _top(setup, settings, place)
+        if found.climb.state.value >= top.climb.state.value - settings.accuracy * SLACK:
+            return found._replace(history=top.history, tops=top.tops), moved
+    return top, vector
 
 
 def _start_on_some(setup: Setup, settings: Settings) -> tuple[Floats, Floats]:
