@@ -134,7 +134,7 @@ def _changed(
     if levels is None:
         step = STEP * (float(np.std(values)) or 1.0)
         return [(put(values - step), put(values + step))], ["slope"], 2.0 * step
-    known = {}
+    known: dict[str, Any] = {}
     for one in values.tolist():
         # Numbers may be categories too, called by what they were: 2, or 2.0.
         known |= {str(one): one} | ({f"{one:g}": one} if isinstance(one, float) else {})
