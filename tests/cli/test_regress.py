@@ -106,6 +106,12 @@ def test_thresholds_that_go_with_a_covariate(run, tmp_path):
     assert "did you mean 'age'" in flat(wrong)
 
 
+def test_truths_have_no_blank_cells_to_speak_of(run):
+    result = run("data.csv", "sick ~ age")
+    assert result.exit_code == 0, result.output
+    assert "blank" not in flat(result)
+
+
 def test_kinds(run):
     told = answer(run("data.csv", "grade + lead ~ age", "--kind", "grade: low < mid < high", "--seen",
                       "lead: >=0.5", "--json"))  # fmt: skip

@@ -78,6 +78,8 @@ def read_regression_input(
     plain = stated is not None and wanted.limits is None and not wanted.saturated
     rule = stated if plain else read_rule(wanted, outcomes_read)
     columns = _saturated(wanted, columns, outcomes_read, rule)
+    # What is no measurement has no blank cells to speak of.
+    latent |= set(outcomes) - set(columns.intervals)
     mask, note = _blanks(wanted, outcomes_read, rule, latent, selections)
     if rows.size < columns.rows:
         columns = columns.take(rows)
