@@ -201,12 +201,17 @@ class RegressionErrors:
         A variance with the standard error s is known as from 2 (σ²/s)² complete rows. A latent
         outcome has no variance to learn, and clusters count as rows.
         """
-        counts = self.fit.free.sum(axis=1)
         if self.clusters is not None:
-            return np.full(len(counts), max(self.clusters - 1.0, 1.0))
+            return np.full(len(self.fit.outcomes), max(self.clusters - 1.0, 1.0))
+        return self._freedom_of_variances
+
+    @property
+    def _freedom_of_variances(self) -> Floats:
+        """The rows that would know as much about each variance, less the coefficients."""
         errors = self.vector[np.diag(self._places)]
         with np.errstate(divide="ignore"):
             rows = 2.0 * (np.diag(self.fit.residual) / errors) ** 2
+        counts = self.fit.free.sum(axis=1)
         return np.where(errors > 0.0, np.maximum(rows - counts, 1.0), np.inf)
 
     @property
@@ -239,7 +244,7 @@ class RegressionErrors:
 
     def deviation_limits(self, level: float) -> Limits:
         """Return intervals of standard deviations of residuals: chi-square's."""
-        sigma, freedom = np.sqrt(np.diag(self.fit.residual)), self.freedom
+        sigma, freedom = np.sqrt(np.diag(self.fit.residual)), self._freedom_of_variances
         rows = freedom + self.fit.free.sum(axis=1)
         known = np.isinf(freedom)
         some = np.where(known, 1.0, freedom)

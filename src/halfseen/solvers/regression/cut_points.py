@@ -20,9 +20,10 @@ from halfseen.solvers.regression.step import RegressionChart
 
 Floats = NDArray[np.float64]
 
-# Steps of differences, in standard deviations of the latent number: the error of second differences is
-# some 1e-16 of the log-likelihood over the square of the step, and of the order of that square.
-STEP = 3e-3
+# Steps of differences, in standard deviations of the latent number. Errors are of the order of their
+# square; rounding adds some 1e-15 of the log-likelihood over the step to first differences, which say
+# where the top is, and over its square to second ones.
+FINE_STEP, STEP = 1e-4, 3e-3
 # Shift of the points of sampled rows.
 POINTS = 128
 # The share of the way to the next cut point that a step may take, at most.
@@ -120,7 +121,8 @@ class Slopes:
         units = STEP * np.eye(m)
         here = ask(np.zeros(m))[0]
         ends = [(ask(-unit), ask(unit)) for unit in units]
-        first = np.array([(high[0] - low[0]) / (2.0 * STEP) for low, high in ends])
+        fine = FINE_STEP * np.eye(m)
+        first = np.array([ask(unit)[0] - ask(-unit)[0] for unit in fine]) / (2.0 * FINE_STEP)
         across = np.array([(high[1] - low[1]) / (2.0 * STEP) for low, high in ends])
         second = np.empty((m, m))
         for a in range(m):
