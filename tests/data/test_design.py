@@ -642,9 +642,9 @@ ALLOWED = "A formula has columns and functions of them"
         ("y + y ~ age", "the outcome 'y' stands twice"),
         (
             "log(y) ~ age",
-            r"'log\(y\)' stands on the left.*Write y, and transforms={'y': 'log'} for its scale",
+            r"'log\(y\)' stands on the left.*Make a column of the log of y, and take the log of its",
         ),
-        ("y + np.log10( `z` ) ~ age", r"Write z, and transforms={'z': 'log10'}"),
+        ("y + np.log10( `z` ) ~ age", r"Make a column of the log10 of z"),
         (
             "exp(y) ~ age",
             r"'exp\(y\)' stands on the left of the formula, where only names of columns",

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
 
 from halfseen.data.factors import ALLOWED, Factor, column_factor, expression, shown
-from halfseen.errors import InputError, spelled
+from halfseen.errors import InputError
 
 # A product of factors; the empty one is the intercept.
 Term = tuple[Factor, ...]
@@ -164,10 +164,9 @@ def _refuse_outcome(token: _Token) -> NoReturn:
     call = re.fullmatch(r"\s*(?:np\.)?(log10|log|sqrt)\s*\(\s*`?([^`()]+?)`?\s*\)", token.text)
     if token.kind == "call" and call is not None:
         scale, name = call[1], call[2]
-        python, option = f"transforms={{{name!r}: {scale!r}}}", f"--transform '{name}: {scale}'"
         raise InputError(
             f"{shown(token.text)} stands on the left of the formula, where only names of columns can "
-            f"stand. Write {name}, and {spelled(python, option)} for its scale; limits go with it."
+            f"stand. Make a column of the {scale} of {name}, and take the {scale} of its limits too."
         )
     raise InputError(
         f"{shown(token.text)} stands on the left of the formula, where only names of columns can "

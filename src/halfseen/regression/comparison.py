@@ -9,13 +9,15 @@ from scipy.special import chdtrc
 
 from halfseen.errors import InputError
 from halfseen.regression.fit import RegressionFit
-from halfseen.solvers.inference.likelihood import RatioTest
+from halfseen.solvers.inference.likelihood import RatioTest, same_holes
 from halfseen.solvers.result import name_some
 
 # Differences of log-likelihoods that are rounding.
 SLACK = 1e-4
 # Standard errors of a statistic within which its p-value is said.
 RANGE = 2.0
+# What may be left of a term after the larger model's terms, as a share of it.
+NESTED = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,3 +131,27 @@ def _check_rows(larger: RegressionFit, smaller: RegressionFit) -> None:
     same = np.array_equal(one.data.values, other.data.values, equal_nan=True)
     if not (same and np.array_equal(one.at_random, other.at_random)):
         raise InputError("both must be of the same values of the outcomes; these differ.")
+    units = np.zeros(len(one.names)), np.ones(len(one.names))
+    # Cut points that were learned are no rule.
+    ordered = "ordered" in one.kinds
+    if not ordered and not same_holes(one.problem(units), other.problem(units)):
+        raise InputError("both must be under the same rule; these hide values differently.")
+    _check_nested(larger, smaller)
+
+
+def _check_nested(larger: RegressionFit, smaller: RegressionFit) -> None:
+    """Raise where the smaller has terms that are no combinations of those of the larger."""
+    assert larger.source is not None
+    assert smaller.source is not None
+    W, V = larger.source.model.W, smaller.source.model.W
+    for j, name in enumerate(larger.outcomes):
+        space = W[:, larger.free[j]]
+        for t in np.flatnonzero(smaller.free[j]):
+            column = V[:, t]
+            slopes = np.linalg.lstsq(space, column, rcond=None)[0] if space.size else np.empty(0)
+            left = column - space @ slopes
+            if np.linalg.norm(left) > NESTED * np.linalg.norm(column):
+                raise InputError(
+                    f"the smaller is no special case of the larger: {smaller.terms[t]} of {name} is "
+                    "no combination of the larger's terms. Compare AIC or BIC of the two instead."
+                )

@@ -144,10 +144,13 @@ def regress(
         design, columns = _of_formula(model, data, indices, kinds)
         kinds = columns.kinds
     else:
+        _need_the_same_labels(model, data)
         design, columns = _of_arrays(model, data, names, intercept)
     if truncated is not None:
         rules = _truncation(columns.cells, rules, truncated)
     carried = _carried(rules, list(columns.cells), data)
+    if missing_at_random is not None:
+        missing_at_random = _in_order("missing_at_random", missing_at_random, [*columns.cells])
     outcomes = read_outcomes(columns.cells, rules, kinds, missing_at_random, carried)
     if len(outcomes.data) != len(design.matrix):
         raise InputError(
@@ -211,6 +214,9 @@ def _of_arrays(
             "the model must be a formula such as 'lead + zinc ~ age', a mapping from outcomes to their "
             f"regressors, or a table of outcomes; got {Y!r}."
         )
+    if isinstance(X, np.ndarray) and X.ndim == 1:
+        # One regressor.
+        X = X[:, None]
     if isinstance(Y, IntervalData):
         # Names that nobody gave are those of regressors too.
         unnamed = Y.names == tuple(f"x{j}" for j in range(len(Y.names)))
@@ -253,6 +259,31 @@ def _carried(given: Any, outcomes: Sequence[str], data: Any) -> Carried | None:
     return (
         Carried(tuple(known), np.column_stack([columns[name] for name in known])) if known else None
     )
+
+
+def _need_the_same_labels(Y: Any, X: Any) -> None:
+    """Raise where two pandas frames have rows of other labels, or in another order."""
+    if frame_kind(Y) == "pandas" and frame_kind(X) == "pandas" and not Y.index.equals(X.index):
+        raise InputError(
+            "outcomes and regressors have rows with other labels, or in another order. Put them in one "
+            "frame, or bring them in order: regress(Y, X.loc[Y.index])."
+        )
+
+
+def _in_order(name: str, given: Any, outcomes: Sequence[str]) -> Any:
+    """Bring the columns of a pandas frame, and rows named like them, into the order of the outcomes."""
+    if frame_kind(given) != "pandas":
+        return given
+    columns = [str(column) for column in given.columns]
+    if sorted(columns) != sorted(outcomes):
+        raise InputError(
+            f"{name} must have the outcomes as columns, which are {name_some(list(outcomes), 8)}; got "
+            f"{name_some(columns, 8)}."
+        )
+    given = given.set_axis(columns, axis=1)[list(outcomes)]
+    if sorted(map(str, given.index)) == sorted(outcomes):
+        given = given.set_axis([str(row) for row in given.index]).loc[list(outcomes)]
+    return given.to_numpy()
 
 
 def _truncation(cells: Mapping[str, Any], rules: Any, given: Any) -> Missingness:
@@ -315,7 +346,7 @@ def _residuals(outcomes: Outcomes, covariance: ArrayLike | str) -> tuple[NDArray
         given = np.diag(latent.astype(float))
         free[latent, latent] = False
         return free, given
-    given = real_array("covariance", covariance)
+    given = real_array("covariance", _in_order("covariance", covariance, outcomes.names))
     if given.shape != (q, q):
         raise InputError(
             f"covariance must be a symmetric array of shape ({q}, {q}), one row for each outcome; got "

@@ -42,6 +42,19 @@ def robust_covariance(fit: RegressionFit, clusters: Any = None) -> tuple[Floats,
 def _column(fit: RegressionFit, clusters: Any) -> Any:
     """Return the column that a name stands for."""
     if not isinstance(clusters, str):
+        index, own = getattr(clusters, "index", None), getattr(fit.data, "index", None)
+        # A list has a method of that name.
+        index = None if callable(index) else index
+        if (
+            fit.frame == "pandas"
+            and index is not None
+            and own is not None
+            and not own.equals(index)
+        ):
+            raise InputError(
+                "clusters have other labels than the rows that were fitted, or another order: pass "
+                "clusters.loc[data.index], or the name of a column."
+            )
         return clusters
     columns = columns_of(fit.data)
     columns.check(clusters, "the column of clusters")

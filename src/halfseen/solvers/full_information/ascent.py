@@ -183,6 +183,14 @@ class Ascent:
             "phase": state.phase,
         }
 
+    def _singular(self, state: State) -> bool:
+        """Whether the place is on the edge of all covariances, or next to it."""
+        return singular(self.m_step.scatter(state.covariance))
+
+    def _held(self, state: State) -> int:
+        """Count the eigenvalues that are held on the edge."""
+        return count_held(self.m_step.scatter(state.covariance))
+
     def done(self, state: State) -> bool:
         """Whether the top is reached."""
         return state.phase == "ended"
@@ -291,9 +299,9 @@ class Ascent:
         if value - state.value >= least:
             chart = self.chart(state)
             before = chart.coordinates(state.mean, state.covariance), state.score
-            held = count_held(state.covariance)
+            held = self._held(state)
             state.mean, state.covariance = target
-            if count_held(state.covariance) == held:
+            if self._held(state) == held:
                 score = self._score(state, moments, *target)
                 after = chart.coordinates(*target)
                 self._remember(state, after - before[0], before[1] - score)
@@ -311,7 +319,7 @@ class Ascent:
             if state.phase == "polishing" and state.gain > state.noise and self._ask_more(state):
                 return
             state.stuck = True
-            if singular(state.covariance):
+            if self._singular(state):
                 self._give_up(state)
             self._end_phase(state)
         elif state.tries >= MOST_SHORTER:
@@ -368,7 +376,7 @@ class Ascent:
             state.phase = "ended"
         elif state.phase == "climbing":
             state.phase, state.stuck, state.climbed, state.noise = "polishing", False, [], 0.0
-            if not singular(state.covariance):
+            if not self._singular(state):
                 self._put_in_order(state)
                 self._settle_here(state)
                 if self.explores:
@@ -426,7 +434,7 @@ class Ascent:
 
     def _begin_average(self, state: State) -> None:
         # On an edge there is no top, whose curvature could say how large errors are.
-        if not self.sampled or not state.score.size or singular(state.covariance):
+        if not self.sampled or not state.score.size or self._singular(state):
             state.phase, state.ratio = "ended", 0.0
             return
         state.phase = "averaging"
@@ -496,7 +504,7 @@ class Ascent:
         step leads up that scores ask for, it is this that is left.
         """
         points = min(MOST_TIMES * state.points, MOST_POINTS)
-        if not self.explores or points <= state.points or singular(state.covariance):
+        if not self.explores or points <= state.points or self._singular(state):
             return False
         state.phase, state.noise = "polishing", state.noise * state.points / points
         state.points, state.moments, state.stuck, state.climbed = points, None, False, []

@@ -104,7 +104,7 @@ def climb(
         settings.standard_errors, settings.seed, climb_only,
     )  # fmt: skip
     state, history = iterate(solver, settings.progress, settings.checkpoint)
-    near = state.gain <= solver.allowed or singular(state.covariance)
+    near = state.gain <= solver.allowed or singular(m_step.scatter(state.covariance))
     reached = solver.done(state) and near and state.ratio <= settings.accuracy
     return Climb(
         state.mean, state.covariance, state, history, solver.errors(state), reached or climb_only

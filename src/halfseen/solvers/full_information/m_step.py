@@ -339,3 +339,7 @@ class MStep:
     def count(self, d: int) -> int:
         """Return how many parameters are free."""
         return self.structure.count(d) + (d if self.mean is None else 0)
+
+    def scatter(self, covariance: Floats) -> Floats:
+        """Return the covariance that is not to be singular: all of it."""
+        return covariance

@@ -54,10 +54,34 @@ def check_identified(model: Model, holes: Holes) -> None:
         W = W / np.where(length > 0.0, length, 1.0)
         _check_rows(W[~blank[:, j]], outcome, [model.terms[t] for t in terms])
         pinned, sides = _sides(holes, blank, j)
+        if model.outcomes.kinds[j] == "ordered":
+            W, pinned, sides = _with_cuts(W, model.outcomes.codes[:, j], pinned, sides)
         direction = endless_direction(W, pinned, sides)
         if direction is not None:
-            names = [model.terms[terms[t]] for t in _endless_terms(W, pinned, sides, direction)]
+            found = _endless_terms(W, pinned, sides, direction)
+            names = [model.terms[terms[t]] for t in found if t < terms.size]
             raise NotIdentifiedError(_sentence(outcome, names, bool(model.outcomes.latent[j])))
+
+
+def _with_cuts(
+    W: Floats, codes: Floats, pinned: Mask, sides: Floats
+) -> tuple[Floats, Mask, Floats]:
+    """Return regressors and cut points side by side, with a row for each end of a row's category.
+
+    The first cut point is 0; wβ − c is to be positive at the lower end, and negative at the upper.
+    """
+    known = np.flatnonzero(~np.isnan(codes))
+    code = codes[known].astype(int)
+    last = int(code.max())
+    rows, ends = [], []
+    for side, cut in ((1.0, code - 1), (-1.0, code)):
+        there = known[(cut >= 0) & (cut < last)]
+        of_cuts = np.zeros((there.size, last))
+        of_cuts[np.arange(there.size), cut[(cut >= 0) & (cut < last)]] = -1.0
+        rows.append(np.hstack([W[there], of_cuts[:, 1:]]))
+        ends.append(np.full(there.size, side))
+    stacked = np.vstack(rows)
+    return stacked, np.zeros(len(stacked), dtype=bool), np.concatenate(ends)
 
 
 def _endless_terms(W: Floats, pinned: Mask, sides: Floats, direction: Floats) -> list[int]:
@@ -171,6 +195,29 @@ def never_together(outcomes: Outcomes) -> list[tuple[int, int]]:
     informed = (~blank | outcomes.data.seen).astype(float)
     together = informed.T @ informed
     return [(int(i), int(j)) for i, j in np.argwhere(np.tril(together == 0.0, -1))]
+
+
+def note_of_zeros(names: Sequence[str]) -> Note:
+    """Say that residuals vanish, so that the likelihood has no top."""
+    text = (
+        f"The residuals of {name_some(list(names), 6)} are as good as zero, next to what is seen: "
+        "coefficients explain every row, or lie within every interval, and the likelihood grows "
+        "for ever. "
+        "Leave terms out, add rows, see whether a regressor is the outcome in other words, or subtract "
+        "what is known from the outcome."
+    )
+    return Note(Status.ON_DOMAIN_EDGE, text)
+
+
+def note_of_singular(names: Sequence[str]) -> Note:
+    """Say that residuals are combinations of each other, so that the likelihood has no top."""
+    text = (
+        f"The residuals of {name_some(list(names), 6)} are as good as combinations of each other: "
+        "there are too few rows for so many outcomes and terms, or outcomes repeat each other. "
+        "Leave some "
+        "out, add rows, or take covariance='diagonal'."
+    )
+    return Note(Status.ON_DOMAIN_EDGE, text)
 
 
 def notes_of_residuals(

@@ -32,6 +32,8 @@ from halfseen.solvers.regression.estimate import Regressed, RegressionEstimate
 from halfseen.solvers.regression.identification import (
     check_identified,
     never_together,
+    note_of_singular,
+    note_of_zeros,
     notes_of_information,
     notes_of_residuals,
     notes_of_selection,
@@ -46,9 +48,8 @@ Floats = NDArray[np.float64]
 
 # Steps of each equation by itself, before residuals may go together; and rows that a start is made from.
 START_STEPS, START_ROWS = 30, 4000
-# An information from no further away than this, in standard errors, is that of the top: errors change by
-# some such share over the root of the rows.
-NOT_MOVED = 1e-3
+# Residuals with a smaller variance, in units of what is seen, are as good as zero.
+NO_VARIANCE = 1e-8
 # Shifts of the points of rows that are sampled, for the log-likelihood, and points of each: more, where
 # its Monte-Carlo error is not below this.
 REPLICATES, POINTS, ENOUGH_KNOWN = 4, (16, 64, 512, 2048), 0.05
@@ -180,14 +181,20 @@ def start_of(setup: Setup, settings: Settings) -> tuple[Floats, Floats]:
     return step.solve(moments, rows.overview.shape[0])
 
 
+def no_top(setup: Setup, found: Climb) -> bool:
+    """Whether the likelihood grows towards residuals that are zero, or combinations of each other."""
+    residual = setup.step.scatter(found.covariance)
+    return singular(residual) or bool((np.diag(residual) < NO_VARIANCE).any())
+
+
 def _information(setup: Setup, found: Climb, settings: Settings) -> Information | None:
     """Return the information at the estimate; None where it is not wanted, or there is no top."""
-    if not settings.standard_errors or singular(found.covariance):
+    if not settings.standard_errors or no_top(setup, found):
         return None
     known = found.state.information
     n = setup.rows.overview.shape[0]
     # So many standard errors are a share of one over the root of the rows of the parameters' own size.
-    allowed = ALLOWED_CHANGE * math.sqrt(n) if setup.rows.overview.sampled else NOT_MOVED
+    allowed = ALLOWED_CHANGE * math.sqrt(n) if setup.rows.overview.sampled else 0.0
     if known is None or known.moved(found.mean, found.covariance) > allowed:
         chart = RegressionChart(setup.step, found.mean, found.covariance, n)
         known = chart.own_information(setup.rows, settings.seed)
@@ -286,6 +293,12 @@ def _notes(model: Model, top: Top, place: Place, settings: Settings) -> list[Not
     if not top.climb.reached:
         notes.append(short_note(top.climb, settings))
     never = never_together(model.outcomes)
+    residual = top.setup.step.scatter(top.climb.covariance)
+    zero = np.flatnonzero(np.diag(residual) < NO_VARIANCE)
+    if zero.size:
+        notes.append(note_of_zeros([model.outcomes.names[j] for j in zero]))
+    elif singular(residual):
+        notes.append(note_of_singular(model.outcomes.names))
     notes += notes_of_residuals(model, top.setup.equations.scale, place, never)
     notes += notes_of_selection(
         model, top.setup.equations.coefficients(place)[:, : len(model.terms)]

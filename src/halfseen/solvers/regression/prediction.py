@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
+from scipy.special import log_ndtr, ndtr
 
 from halfseen.kernels.quadrature import NODES_48, WEIGHTS_48
 from halfseen.seeds import Purpose
@@ -83,42 +83,56 @@ class Shown:
         """
         one, pieces = self.hiding.selecting(j), self.hiding.pieces(j)
         if one is None:
-            mass, first = _normal_within(self.eta[:, j], self.deviation[j], pieces)
-            return mass, self.eta[:, j] + self.deviation[j] * first / mass
+            mass, first, log_scale = _normal_within(self.eta[:, j], self.deviation[j], pieces)
+            mean = self.eta[:, j] + self.deviation[j] * first / mass
+            return mass * np.exp(log_scale), mean
         by = one.index
         slope = self.residual[j, by]
         left = float(np.sqrt(max(self.residual[j, j] - slope * slope, 0.0)))
         # The residual of the index is above −η, or with the other sign below it.
         sign = 1.0 if one.when else -1.0
         low = -sign * self.eta[:, by]
-        width = np.maximum(low, 0.0) + FARTHEST - np.maximum(low, -FARTHEST)
+        near = np.maximum(low, 0.0)
+        width = near + FARTHEST - np.maximum(low, -FARTHEST)
         total, mean = np.zeros(len(low)), np.zeros(len(low))
         for node, weight in zip(NODES_48, WEIGHTS_48, strict=True):
             e = np.maximum(low, -FARTHEST) + node * width
             centre = self.eta[:, j] + slope * sign * e
-            mass, first = _normal_within(centre, left, pieces)
-            density = weight * width * _density(e)
+            mass, first, log_scale = _normal_within(centre, left, pieces)
+            # Next to the density at the nearest place that selects, which may be very far out.
+            density = weight * width * _density(e, near) * np.exp(log_scale)
             total += density * mass
             mean += density * (mass * centre + left * first)
-        return total, mean / np.maximum(total, SMALLEST)
+        return total * np.exp(-0.5 * near * near), mean / np.maximum(total, SMALLEST)
 
 
 def _normal_within(
     mean: Floats, deviation: float, pieces: list[tuple[float, float]]
-) -> tuple[Floats, Floats]:
-    """Return P(y within) and E((y − mean)/deviation; y within) of normal numbers."""
+) -> tuple[Floats, Floats, Floats]:
+    """Return P(y within) and E((y − mean)/deviation; y within) of normal numbers, and a logarithm.
+
+    Both are multiples of the exponential of the last: of the density at the nearest place, which may be
+    so far out that no double holds it.
+    """
+    ends = [((low - mean) / deviation, (high - mean) / deviation) for low, high in pieces]
+    near = np.min([np.maximum(np.maximum(a, -b), 0.0) for a, b in ends], axis=0)
     mass, first = np.zeros(len(mean)), np.zeros(len(mean))
-    for low, high in pieces:
-        a, b = (low - mean) / deviation, (high - mean) / deviation
+    for a, b in ends:
         # From the side on which both ends are small.
         flip = a > 0.0
-        mass += np.where(flip, ndtr(-a) - ndtr(-b), ndtr(b) - ndtr(a))
-        first += _density(a) - _density(b)
-    return np.maximum(mass, SMALLEST), first
+        large = log_ndtr(np.where(flip, -a, b))
+        small = log_ndtr(np.where(flip, -b, a))
+        inner = large + np.log1p(-np.exp(np.minimum(small - large, 0.0)))
+        mass += np.exp(inner + 0.5 * near * near)
+        first += _density(a, near) - _density(b, near)
+    return np.maximum(mass, SMALLEST), first, -0.5 * near * near
 
 
-def _density(x: Floats) -> Floats:
-    return np.exp(-0.5 * np.minimum(x * x, 1e4)) / np.sqrt(2.0 * np.pi)
+def _density(x: Floats, near: Floats) -> Floats:
+    """Return exp((near² − x²)/2)/√(2π); 0 at infinity."""
+    far = np.where(np.isinf(x), np.inf, 0.0)
+    finite = np.where(np.isinf(x), 0.0, x)
+    return np.exp(0.5 * (near - finite) * (near + finite) - far) / np.sqrt(2.0 * np.pi)
 
 
 def rows_of(outcomes: Outcomes, W: Floats, equations: Equations, n_jobs: int | None) -> HeldRows:

@@ -116,6 +116,11 @@ class RegressionStep(MStep):
         """Coordinates are those of ``RegressionChart``."""
         raise TypeError("a regression has coordinates of its own.")
 
+    def scatter(self, covariance: Floats) -> Floats:
+        """Return the covariance of residuals, however much the regressors explain."""
+        B = covariance[: self.outcomes, self.outcomes :]
+        return split(np.zeros(len(covariance)), covariance, len(B)).residual
+
     def count(self, d: int) -> int:
         """Return how many parameters are free."""
         terms, errors = self.parts
