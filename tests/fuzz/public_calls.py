@@ -572,6 +572,8 @@ REGRESSIONS = [
         2,
     ),
     Call("halfseen.RegressionFit.save", lambda a: regressed().save(a), X, False),
+    Call("halfseen.RegressionFit.report", lambda a: regressed().report(a), X, False),
+    Call("halfseen.RegressionFit.given", lambda a: regressed().given(a), X, False),
     Call("halfseen.RegressionFit.residuals", lambda a: regressed().residuals(a), 3),
     Call("halfseen.RegressionFit.summary", lambda a: regressed().summary(a), 0.9),
     Call("halfseen.RegressionFit.to_dict", lambda a: regressed().to_dict(a), 0.9),

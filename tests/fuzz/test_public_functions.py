@@ -42,7 +42,8 @@ RECORDS = {
     *("PairShares", "Share", "ColumnRule", "Box", "Parts", "Polyhedra", "Holes", "Inequalities"),
     *("SetTable", "Scan", "Rejection", "RowBlocks"),
     *("LearnedPower", "Loss", "Losses", "Sensitivity", "Tails"),
-    *("Comparison", "MarginalEffects", "RegressionErrors", "RegressionFit", "RegressionIntervals"),
+    *("Comparison", "ConditionalRegression", "MarginalEffects"),
+    *("RegressionErrors", "RegressionFit", "RegressionIntervals"),
 }
 # Called by readers of tables and of losses, which have checked what they pass.
 FOR_THE_LIBRARY = {

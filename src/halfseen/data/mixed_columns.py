@@ -102,7 +102,7 @@ def read_mixed(
     >>> from halfseen.data.csv_files import read_records
     >>> from halfseen.data.raw_columns import FileColumns
     >>> form = CellFormat()
-    >>> file = io.StringIO("lead,age,site\\n<0.5,31,mill\\n0.7,,well\\n")
+    >>> file = io.StringIO("lead,age,site\n<0.5,31,mill\n0.7,,well\n")
     >>> columns = read_mixed(FileColumns(read_records(file, None, "utf-8", form)), form, ["lead"])
     >>> columns.intervals["lead"]
     IntervalData(2 rows, 1 column; cells: 1 seen, 1 below)

@@ -54,7 +54,7 @@ def conditional(fit: RegressionFit, given: str | Sequence[str]) -> ConditionalRe
     """Return outcomes given others; see ``RegressionFit.given``."""
     names = (given,) if isinstance(given, str) else tuple(given) if is_iterable(given) else ()
     known = list(fit.outcomes)
-    wrong = [name for name in names if name not in known]
+    wrong = not all(isinstance(name, str) and name in known for name in names)
     if wrong or not names or len(set(names)) < len(names) or len(names) == len(known):
         raise InputError(
             f"given takes some of the outcomes, which are {name_some(known, 8)}, and leaves at least "
