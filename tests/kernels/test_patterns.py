@@ -150,6 +150,26 @@ def test_a_block_is_that_of_plain_loops(kind):
 
 
 @pytest.mark.parametrize("kind", ["sets", "inequalities"])
+@pytest.mark.parametrize("columns", [1, 3, D])
+def test_each_row_by_itself_is_that_of_plain_loops(kind, columns):
+    rows, holes = _holes(kind)
+    Y = _values(rows)
+    shifts = np.random.default_rng(1).random(Y.shape)
+    points = lattice(64, D)
+    ref_first, ref_second, ref_value = _slow(Y, holes, points, shifts)
+    ref_spread = ref_second - np.einsum("ni,nj->nij", ref_first, ref_first)
+    grouped, sets = groups(holes)
+    n = len(Y)
+    E, V, value = np.empty((n, columns)), np.full((n, columns, columns), np.nan), np.empty(n)
+    patterns.rows_block(
+        Y, MEAN, P, LOG_DET, grouped, sets, points, shifts, paths.law_of(sets), E, V, value
+    )
+    np.testing.assert_allclose(value, ref_value, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(E, ref_first[:, :columns], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(V, ref_spread[:, :columns, :columns], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["sets", "inequalities"])
 def test_expected_second_moments_are_positive_semidefinite(kind):
     rows, holes = _holes(kind)
     Y = _values(rows, 3)
