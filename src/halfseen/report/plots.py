@@ -40,6 +40,8 @@ MARKERS = {"b": ("<", "v"), "a": (">", "^"), "i": ("D", "D")}
 # Of the hidden shares that are written: width of a letter and height of a line, in units of the size of
 # the letters, and this size.
 LETTER, LINE, SIZE = 0.58, 1.6, 8.5
+# Letters of a legend that stand side by side above a figure, those that a key takes among them.
+LEGEND_LETTERS, KEY_LETTERS = 92, 6
 # The middle of the hidden stretch is left only for a place that is so much lower.
 MUCH_LOWER = 1.3
 
@@ -219,7 +221,7 @@ class Plots:
         # A step is a whole number.
         ax.locator_params(axis="x", integer=True)
         ax.set_ylabel(f"mean, in {trace['unit']}\nfrom the estimate")
-        return _finished(ax, ncols=2 if many > 4 else 1) if few else _tidy(ax)
+        return _finished(ax) if few else _tidy(ax)
 
     def profile(
         self,
@@ -303,11 +305,21 @@ def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     return pyplot.subplots(figsize=size, layout="constrained")[1]
 
 
-def _legend(ax: Axes, first: tuple[str, ...]) -> None:
-    """Make a legend without a frame, with some entries before the others."""
+def _legend(ax: Axes, first: tuple[str, ...] = ()) -> None:
+    """Put a legend above the axes, where nothing is drawn, with some entries before the others.
+
+    To look for an empty place inside takes long where much is drawn, and warns of it.
+    """
     entries = list(zip(*ax.get_legend_handles_labels(), strict=True))
     entries.sort(key=lambda entry: first.index(entry[1]) if entry[1] in first else 99)
-    ax.legend(*zip(*entries, strict=True), frameon=False, fontsize="small")
+    handles, words = zip(*entries, strict=True)
+    columns = LEGEND_LETTERS // (max(map(len, words)) + KEY_LETTERS)
+    # "lower left" of the legend stands at the upper left of the axes.
+    ax.legend(
+        handles, words, frameon=False, fontsize="small", loc="lower left", bbox_to_anchor=(0.0, 1.0),
+        ncols=min(max(columns, 1), len(words)), borderaxespad=0.2, handletextpad=0.4,
+        columnspacing=1.2,
+    )  # fmt: skip
 
 
 def _line(k: int) -> dict[str, Any]:
@@ -315,9 +327,12 @@ def _line(k: int) -> dict[str, Any]:
     return {"color": LINES[k % len(LINES)], "linestyle": DASHES[k // len(LINES)]}
 
 
-def _finished(ax: Axes, **legend: Any) -> Axes:
-    """Add a legend, and leave out what is not needed."""
-    ax.legend(**{"frameon": False, "fontsize": "small", "loc": "best", **legend})
+def _finished(ax: Axes, **inside: Any) -> Axes:
+    """Add a legend, above the axes or inside them, and leave out what is not needed."""
+    if inside:
+        ax.legend(frameon=False, fontsize="small", **inside)
+    else:
+        _legend(ax)
     return _tidy(ax)
 
 

@@ -19,7 +19,6 @@ from halfseen.report.plots import (
     SEEN,
     _axes,
     _finished,
-    _tidy,
     plain,
 )
 from halfseen.report.regression_content import (
@@ -135,7 +134,7 @@ class RegressionPlots:
         ax.set_ylim(len(terms) - 0.4, -0.6)
         latent = "" if equation["kind"] == "continuous" else "latent "
         ax.set_xlabel(f"coefficient, {latent}{plain(shorten(equation['name'], LONGEST))}")
-        _outside(ax)
+        _finished(ax)
         ax.tick_params(axis="y", length=0, labelcolor=INK)
         ax.spines["left"].set_visible(False)
         return ax
@@ -219,21 +218,11 @@ class RegressionPlots:
             low, high = along["grid"][0], along["grid"][-1]
             room = max(0.02 * ((high - low) or 1.0), 0.6 * JITTER * _gap(along))
             ax.set_xlim(low - room, high + room)
-        return _outside(ax)
+        return _finished(ax)
 
 
 def _known(values: Any) -> Floats:
     return np.array([np.nan if one is None else one for one in values], dtype=float)
-
-
-def _outside(ax: Axes) -> Axes:
-    """Put the legend above the axes, where nothing is drawn."""
-    _, words = ax.get_legend_handles_labels()
-    ax.legend(
-        frameon=False, fontsize="small", loc="lower left", bbox_to_anchor=(0.0, 1.0),
-        ncols=len(words) or 1, borderaxespad=0.2, handletextpad=0.4, columnspacing=1.2,
-    )  # fmt: skip
-    return _tidy(ax)
 
 
 def _gap(along: dict[str, Any]) -> float:
