@@ -324,6 +324,20 @@ def test_intervals_are_made_once(pair):
     assert repr(pair.confidence_interval(0.9)) == "Intervals(level=0.9, kind='auto')"
 
 
+def test_a_profile_of_sampled_rows_goes_to_both_sides():
+    # Scores of sampled rows promise gains that are not there: a climb that followed them used up all
+    # questions on one side of the top.
+    truth = hs.Gaussian(np.zeros(6), 0.5 + 0.5 * np.eye(6))
+    rule = hs.DetectionLimits(lower=0.0)
+    fit = hs.fit(hs.simulate(truth, rule, 150, random_state=1), rule, random_state=0)
+    profile = fit.profile("mean", 0)
+    low, high = profile.interval
+    assert profile.at[0] < low < profile.estimate < high < profile.at[-1]
+    # Twelve places on either side, and some on the way to the ends: none takes more than all shorter
+    # steps, twice, and a few that lead up.
+    assert fit.surface.questions < 2 * 20 * 20
+
+
 def test_a_profile_to_look_at(one_sided):
     _, _, fit = one_sided
     found = fit.profile("mean", "lead", level=0.9)

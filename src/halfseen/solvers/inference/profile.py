@@ -69,8 +69,10 @@ MOST_PLACES, FARTHEST, NARROW = 30, 2.0**12, 1e-6
 UNREACHED = 0.1
 # Steps whose curvature is remembered.
 MEMORY = 20
-# A step counts if it brings this share of what it promises, up to rounding.
-PROMISED, TINY = 1e-4, 1e-7
+# A step counts if it brings this share of what it promises, up to rounding in so many digits of the
+# log-likelihood. (Scores of sampled rows promise what is not there: a step that leads down, however
+# little, would be followed by as many as are allowed.)
+PROMISED, ROUNDING = 1e-4, 1e-13
 
 
 @dataclass(frozen=True)
@@ -469,7 +471,7 @@ class Surface:
         for _ in range(MOST_SHORTER):
             there = self.ask(here.x + share * step, target)
             gained = there.value - price * abs(there.target - c) - worth
-            if gained >= PROMISED * share * max(promise, 0.0) - TINY:
+            if gained >= PROMISED * share * max(promise, 0.0) - ROUNDING * abs(worth):
                 return there
             share *= 0.3
         return None
