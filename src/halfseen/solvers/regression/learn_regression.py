@@ -26,6 +26,7 @@ from halfseen.solvers.full_information.learn import (
 from halfseen.solvers.full_information.m_step import singular
 from halfseen.solvers.full_information.rows import HeldRows
 from halfseen.solvers.loop import iterate
+from halfseen.solvers.regression.alone import Alone, starts_alone
 from halfseen.solvers.regression.cut_points import CutPoints, Slopes, shortened
 from halfseen.solvers.regression.entries import Entries
 from halfseen.solvers.regression.estimate import Regressed, RegressionEstimate
@@ -83,33 +84,39 @@ def learn_regression(model: Model, settings: Settings) -> RegressionEstimate:
     with single_blas_thread():
         setup = Setup.of(model, settings.n_jobs)
         check_identified(model, setup.rows.problem.holes)
-        ordered = "ordered" in model.outcomes.kinds
-        top = _top_with_cuts(model, setup, settings) if ordered else _top(setup, settings)
+        alone = starts_alone(setup.rows.problem, setup.step, model.outcomes)
+        if "ordered" in model.outcomes.kinds:
+            top = _top_with_cuts(model, setup, settings, alone)
+        else:
+            top = _top(setup, settings, alone)
         return _describe(model, top, settings)
 
 
-def _top(setup: Setup, settings: Settings, start: tuple[Floats, Floats] | None = None) -> Top:
-    """Climb to the highest place that several starts lead to, or from one."""
+def _top(setup: Setup, settings: Settings, alone: Alone | None) -> Top:
+    """Climb to the highest place that several starts lead to."""
     history: dict[str, Any] = {}
-    tops: list[Climb] = []
-    if start is None:
-        start = _start_on_some(setup, settings)
-        tops, heights = likely_tops(setup.rows, setup.step, start, settings)
-        if tops:
-            start = tops[0].mean, tops[0].covariance
-            history["likelihoods_of_starts"] = heights
-    found = climb(setup.rows, setup.step, start, settings)
-    known = _information(setup, found, settings)
-    return Top(setup, found, known, None, history, len(tops))
+    start = _start_on_some(setup, settings, alone)
+    tops, heights = likely_tops(setup.rows, setup.step, start, settings)
+    if tops:
+        start = tops[0].mean, tops[0].covariance
+        history["likelihoods_of_starts"] = heights
+    return _top_from(setup, settings, start)._replace(history=history, tops=len(tops))
 
 
-def _top_with_cuts(model: Model, setup: Setup, settings: Settings) -> Top:
+def _top_from(setup: Setup, settings: Settings, start: tuple[Floats, Floats]) -> Top:
+    """Climb from one start."""
+    climbed = climb(setup.rows, setup.step, start, settings)
+    return Top(setup, climbed, _information(setup, climbed, settings), None, {}, 0)
+
+
+def _top_with_cuts(model: Model, setup: Setup, settings: Settings, alone: Alone | None) -> Top:
     """Climb, and let the cut points of ordered outcomes take a step, in turn."""
     points = CutPoints.of(setup.rows, model.outcomes)
-    first = model.outcomes.first_cuts()
+    first = model.outcomes.first_cuts() if alone is None else alone.cuts
     vector = np.concatenate([first[name][1:] for name in points.names])
     always = replace(settings, standard_errors=True)
-    top, left = _top(setup, always), np.inf
+    top = _top(replace(setup, rows=points.rows_at(vector)), always, alone)
+    left = np.inf
     for _ in range(MOST_CUTS):
         if top.known is None:
             # The likelihood has no top.
@@ -138,47 +145,55 @@ def _uphill(
     for k in range(MOST_SHORTER):
         moved = vector + 0.5**k * step
         setup = replace(top.setup, rows=points.rows_at(moved))
-        found = _top(setup, settings, place)
+        found = _top_from(setup, settings, place)
         if found.climb.state.value >= top.climb.state.value - settings.accuracy * SLACK:
             return found._replace(history=top.history, tops=top.tops), moved
     return top, vector
 
 
-def _start_on_some(setup: Setup, settings: Settings) -> tuple[Floats, Floats]:
+def _start_on_some(setup: Setup, settings: Settings, alone: Alone | None) -> tuple[Floats, Floats]:
     """Return where to start, from some of the rows where there are many.
 
     The top of so many rows is within a standard error of theirs of that of all: what is left to
-    climb takes a few questions to all rows, and the way there none.
+    climb takes a few questions to all rows, and the way there none. (One outcome by itself is at the
+    top of all rows already.)
     """
     some = setup.rows.sample(START_ROWS, settings.seed)
-    if some is setup.rows:
-        return start_of(setup, settings)
+    if some is setup.rows or (alone is not None and setup.step.outcomes == 1):
+        return start_of(setup, settings, alone)
     assert isinstance(some, HeldRows)
     part = replace(setup, rows=some)
     few = replace(settings, standard_errors=False, progress=False, checkpoint=None)
-    found = climb(some, part.step, start_of(part, few), few, climb_only=True)
-    return found.mean, found.covariance
+    start = start_of(part, few, alone)
+    climbed = climb(some, part.step, start, few, climb_only=True)
+    return climbed.mean, climbed.covariance
 
 
-def start_of(setup: Setup, settings: Settings) -> tuple[Floats, Floats]:
+def start_of(setup: Setup, settings: Settings, alone: Alone | None = None) -> tuple[Floats, Floats]:
     """Return where to start: each equation by itself, and then residuals that may go together.
 
     Cells that are independent are integrated, so that this is exact and cheap.
     """
+    place = _each_by_itself(setup, settings) if alone is None else alone.place.joined()
+    moments, _ = setup.rows.expect(*place, Sampling(1, 0))
+    return setup.step.solve(moments, setup.rows.overview.shape[0])
+
+
+def _each_by_itself(setup: Setup, settings: Settings) -> tuple[Floats, Floats]:
+    """Climb with residuals that have nothing to do with each other."""
     step, rows = setup.step, setup.rows
     terms, errors = step.parts
     q, d = step.outcomes, rows.overview.shape[1]
     own = errors.free if isinstance(errors, Entries) else np.ones((q, q), dtype=bool)
     given = errors.given if isinstance(errors, Entries) else np.zeros((q, q))
-    alone = Entries(own & np.eye(q, dtype=bool), np.diag(np.diag(given)))
-    by_itself = RegressionStep.of(terms, alone)
+    diagonal = Entries(own & np.eye(q, dtype=bool), np.diag(np.diag(given)))
+    by_itself = RegressionStep.of(terms, diagonal)
     place = by_itself.admit(np.zeros(d), np.eye(d))
     solver = Ascent(
         rows, by_itself, *place, settings.accuracy, START_STEPS, False, settings.seed, True
     )
     state, _ = iterate(solver)
-    moments, _ = rows.expect(state.mean, state.covariance, Sampling(solver.first_points, 0))
-    return step.solve(moments, rows.overview.shape[0])
+    return state.mean, state.covariance
 
 
 def no_top(setup: Setup, found: Climb) -> bool:
