@@ -1,4 +1,4 @@
-"""Each outcome by itself: derivatives against differences, and tops against direct optimisation."""
+"""Where regressions start: outcomes by themselves, against direct optimisation; and some of the rows."""
 
 import numpy as np
 import pytest
@@ -6,6 +6,8 @@ from scipy.special import log_ndtr
 
 import halfseen as hs
 from halfseen.data.interval_data import IntervalData
+from halfseen.solvers.full_information.rows import HeldRows
+from halfseen.solvers.regression import learn_regression
 from halfseen.solvers.regression.alone import (
     _graded,
     _one_outcome,
@@ -15,8 +17,17 @@ from halfseen.solvers.regression.alone import (
 )
 from halfseen.solvers.regression.model import Model, Setup
 from halfseen.solvers.regression.outcomes import read_outcomes
+from halfseen.solvers.regression.step import RegressionChart
 from tests import naive_regression as naive
-from tests.regression.tables import INF, ends_of, regressors, residuals
+from tests.regression.tables import (
+    FORMULAS,
+    INF,
+    SELECTION,
+    ends_of,
+    heckman,
+    regressors,
+    residuals,
+)
 
 
 def _setup(columns, W, fixed=None, free=None, given_errors=None, **options):
@@ -192,3 +203,43 @@ def test_one_outcome_needs_one_question():
     )
     assert fit.history["steps"] == 1
     assert fit.history["gain_left"] < 1e-9
+
+
+def test_many_rows_are_climbed_by_what_some_of_them_say(monkeypatch):
+    data, _ = heckman(n=20_000, seed=2)
+    asked = []
+    expect = HeldRows.expect
+
+    def counted(self, *args):
+        asked.append(self.overview.shape[0])
+        return expect(self, *args)
+
+    monkeypatch.setattr(HeldRows, "expect", counted)
+    guided = hs.regress(FORMULAS, data, SELECTION, random_state=0)
+    questions = asked.count(20_000)
+    asked.clear()
+    monkeypatch.setattr(learn_regression, "MANY_MORE", np.inf)
+    plain = hs.regress(FORMULAS, data, SELECTION, random_state=0)
+    # Both stop where 1e-11 of log-likelihood is left, which is 5e-6 standard errors.
+    errors = np.sqrt(np.diag(plain.covariance))
+    free = errors > 0.0
+    np.testing.assert_allclose((guided.vector - plain.vector)[free] / errors[free], 0.0, atol=1e-4)
+    np.testing.assert_allclose(guided.covariance, plain.covariance, atol=1e-6 * errors.max() ** 2)
+    # From 4000 rows five standard errors are left, in the root mean square; an information that is
+    # known to a sixteenth (√(9/4000) of nine parameters) takes the square of that off each step.
+    assert questions < asked.count(20_000)
+    assert questions <= 8
+
+
+def test_information_grows_with_the_rows():
+    data, _ = heckman(n=400)
+    known = []
+    inform = RegressionChart.own_information
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            RegressionChart, "own_information", lambda *a: known.append(inform(*a)) or known[-1]
+        )
+        hs.regress(FORMULAS, data, SELECTION, random_state=0)
+    more = known[-1].of_rows(4_000)
+    np.testing.assert_allclose(more.inverse(), known[-1].inverse() / 10.0, rtol=1e-12)
+    assert more.chart.rows == 4_000

@@ -36,6 +36,7 @@ from halfseen.solvers.full_information.climb_state import STALLED_STEPS, State
 from halfseen.solvers.full_information.expectation import Moments, Parameters, Sampling
 from halfseen.solvers.full_information.information import (
     LARGEST_STEP_SHARE,
+    Information,
     can_inform,
     information,
 )
@@ -119,6 +120,8 @@ class Ascent:
         Of the shifts of the averages.
     climb_only : bool
         Whether to end with the climb.
+    guide : Information, optional
+        What some of the rows say of the curvature at the start, as of all rows.
     """
 
     name = "full"
@@ -134,9 +137,10 @@ class Ascent:
         with_information: bool,
         seed: int = 0,
         climb_only: bool = False,
+        guide: Information | None = None,
     ) -> None:
         self.rows, self.m_step, self.accuracy, self.steps = rows, m_step, accuracy, steps
-        self.seed, self.climb_only = seed, climb_only
+        self.seed, self.climb_only, self.guide = seed, climb_only, guide
         self.mean, self.covariance = mean, covariance
         self.n, d = rows.overview.shape
         self.count = m_step.count(d)
@@ -160,7 +164,8 @@ class Ascent:
         """Start where told."""
         phase = "settling" if self.m_step.structure.regularised else "climbing"
         place = self.mean, self.covariance
-        return State(*place, phase, points=self.first_points, order=place)
+        origin = None if self.guide is None else place
+        return State(*place, phase, points=self.first_points, order=place, origin=origin)
 
     def step(self, state: State) -> tuple[State, dict[str, Any]]:
         """Ask the rows once, and move the parameters."""
@@ -213,9 +218,21 @@ class Ascent:
 
     def curvature(self, state: State) -> Curvature:
         """Return what is known of the inverse of the information, in coordinates of the state."""
-        if state.information is not None:
-            return Curvature(state.information.inverse(LARGEST_STEP_SHARE), state.pairs)
+        known = state.information
+        if known is None and self._guided(state):
+            known = self.guide
+        if known is not None:
+            return Curvature(known.inverse(LARGEST_STEP_SHARE), state.pairs)
         return Curvature(self.chart(state).complete_inverse, state.pairs)
+
+    def _guided(self, state: State) -> bool:
+        """Whether coordinates are still those of the guide."""
+        if self.guide is None or state.origin is None:
+            return False
+        chart = self.guide.chart
+        return np.array_equal(state.origin[0], chart.mean) and np.array_equal(
+            state.origin[1], chart.covariance
+        )
 
     def _ask(
         self,
@@ -383,7 +400,7 @@ class Ascent:
                     known = state.score if state.points <= self.first_points else None
                     self._explore(state, state.score, known)
                 elif self.with_information:
-                    state.information = information(self.rows, self.chart(state), CLIMBING_SEED)
+                    self._inform(state)
             points = self._more_points(state) if self.sampled else state.points
             state.noise *= state.points / points
             if points > state.points:
@@ -401,10 +418,20 @@ class Ascent:
             state.moments, state.value = self._ask(state, state.mean, state.covariance)
 
     def _settle_here(self, state: State) -> None:
-        """Make the place the origin of the coordinates; what steps showed elsewhere is forgotten."""
-        state.origin, state.pairs = (state.mean, state.covariance), []
+        """Make the place the origin of the coordinates; what steps showed elsewhere is forgotten.
+
+        Not as long as a guide knows more of the curvature than complete rows.
+        """
+        if not self._guided(state):
+            state.origin, state.pairs = (state.mean, state.covariance), []
         assert state.moments is not None
         state.score = self.chart(state).score(state.moments, state.mean, state.covariance)
+
+    def _inform(self, state: State) -> None:
+        """Find the information here, and take its coordinates."""
+        self.guide = None
+        self._settle_here(state)
+        state.information = information(self.rows, self.chart(state), CLIMBING_SEED)
 
     def _explore(self, state: State, score: Floats, here_known: Floats | None = None) -> None:
         """Find the curvature in the directions that a score asks for, one after the other.
@@ -441,8 +468,7 @@ class Ascent:
         known = state.information
         stale = known is not None and known.moved(state.mean, state.covariance) > STALE
         if self.with_information and (known is None or (stale and not self.explores)):
-            self._settle_here(state)
-            state.information = information(self.rows, self.chart(state), CLIMBING_SEED)
+            self._inform(state)
         elif state.information is not None and not self.explores:
             # It is known better than what steps showed.
             state.pairs = []

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -101,6 +101,13 @@ class Information:
         """Return the covariance of the estimates of the coordinates."""
         kept = 1.0 - np.minimum(self.missing, most)
         return np.asarray((self.directions / kept) @ self.directions.T)
+
+    def of_rows(self, rows: int) -> Information:
+        """Return what so many rows of the same kind would say."""
+        share = math.sqrt(self.chart.rows / rows)
+        return replace(
+            self, chart=replace(self.chart, rows=rows), directions=share * self.directions
+        )
 
     def _root(self) -> Floats:
         """Return moves of (μ, Σ_ij for i >= j) one standard error along each direction, as rows."""

@@ -97,11 +97,12 @@ def climb(
     start: tuple[Floats, Floats],
     settings: Settings,
     climb_only: bool = False,
+    guide: Information | None = None,
 ) -> Climb:
     """Climb from a start until the top is reached, or the steps are used up."""
     solver = Ascent(
         rows, m_step, *start, settings.accuracy, settings.most_steps,
-        settings.standard_errors, settings.seed, climb_only,
+        settings.standard_errors, settings.seed, climb_only, guide,
     )  # fmt: skip
     state, history = iterate(solver, settings.progress, settings.checkpoint)
     near = state.gain <= solver.allowed or singular(m_step.scatter(state.covariance))

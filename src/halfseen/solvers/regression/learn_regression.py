@@ -14,7 +14,7 @@ from halfseen.parallel import single_blas_thread
 from halfseen.seeds import Purpose
 from halfseen.solvers.full_information.ascent import Ascent
 from halfseen.solvers.full_information.expectation import Sampling
-from halfseen.solvers.full_information.information import Information
+from halfseen.solvers.full_information.information import Information, can_inform
 from halfseen.solvers.full_information.learn import (
     ALLOWED_CHANGE,
     Climb,
@@ -24,7 +24,7 @@ from halfseen.solvers.full_information.learn import (
     short_note,
 )
 from halfseen.solvers.full_information.m_step import singular
-from halfseen.solvers.full_information.rows import HeldRows
+from halfseen.solvers.full_information.rows import Rows
 from halfseen.solvers.loop import iterate
 from halfseen.solvers.regression.alone import Alone, starts_alone
 from halfseen.solvers.regression.cut_points import CutPoints, Slopes, shortened
@@ -49,6 +49,9 @@ Floats = NDArray[np.float64]
 
 # Steps of each equation by itself, before residuals may go together; and rows that a start is made from.
 START_STEPS, START_ROWS = 30, 4000
+# Rows that climb first, and for each parameter: their information is then known to a quarter, in all
+# directions together (√(1/20)). And how many times as many there must be for that to pay.
+GUIDES, GUIDES_EACH, MANY_MORE = 4000, 20, 4
 # Residuals with a smaller variance, in units of what is seen, are as good as zero.
 NO_VARIANCE = 1e-8
 # Shifts of the points of rows that are sampled, for the log-likelihood, and points of each: more, where
@@ -95,17 +98,24 @@ def learn_regression(model: Model, settings: Settings) -> RegressionEstimate:
 def _top(setup: Setup, settings: Settings, alone: Alone | None) -> Top:
     """Climb to the highest place that several starts lead to."""
     history: dict[str, Any] = {}
-    start = _start_on_some(setup, settings, alone)
+    start, guide = start_of(setup, settings, alone), None
     tops, heights = likely_tops(setup.rows, setup.step, start, settings)
     if tops:
         start = tops[0].mean, tops[0].covariance
         history["likelihoods_of_starts"] = heights
-    return _top_from(setup, settings, start)._replace(history=history, tops=len(tops))
+    elif setup.step.outcomes > 1 or alone is None:
+        start, guide = _guided_start(setup, start, settings)
+    return _top_from(setup, settings, start, guide)._replace(history=history, tops=len(tops))
 
 
-def _top_from(setup: Setup, settings: Settings, start: tuple[Floats, Floats]) -> Top:
+def _top_from(
+    setup: Setup,
+    settings: Settings,
+    start: tuple[Floats, Floats],
+    guide: Information | None = None,
+) -> Top:
     """Climb from one start."""
-    climbed = climb(setup.rows, setup.step, start, settings)
+    climbed = climb(setup.rows, setup.step, start, settings, guide=guide)
     return Top(setup, climbed, _information(setup, climbed, settings), None, {}, 0)
 
 
@@ -151,37 +161,45 @@ def _uphill(
     return top, vector
 
 
-def _start_on_some(setup: Setup, settings: Settings, alone: Alone | None) -> tuple[Floats, Floats]:
-    """Return where to start, from some of the rows where there are many.
+def _guided_start(
+    setup: Setup, start: tuple[Floats, Floats], settings: Settings
+) -> tuple[tuple[Floats, Floats], Information | None]:
+    """Climb on some of the rows first, where there are many more.
 
-    The top of so many rows is within a standard error of theirs of that of all: what is left to
-    climb takes a few questions to all rows, and the way there none. (One outcome by itself is at the
-    top of all rows already.)
+    Their top is within a standard error of theirs of that of all, and they know the curvature
+    there: what is left to climb takes a few questions to all rows. With the place comes that
+    information, as of all rows; None where all are to climb from the start.
     """
-    some = setup.rows.sample(START_ROWS, settings.seed)
-    if some is setup.rows or (alone is not None and setup.step.outcomes == 1):
-        return start_of(setup, settings, alone)
-    assert isinstance(some, HeldRows)
-    part = replace(setup, rows=some)
+    rows, step = setup.rows, setup.step
+    n, d = rows.overview.shape
+    count = max(GUIDES, GUIDES_EACH * step.count(d))
+    one_top = rows.overview.convex and not rows.overview.bound
+    if n < MANY_MORE * count or not one_top or not can_inform(step, d):
+        return start, None
+    some = rows.sample(count, settings.seed)
     few = replace(settings, standard_errors=False, progress=False, checkpoint=None)
-    start = start_of(part, few, alone)
-    climbed = climb(some, part.step, start, few, climb_only=True)
-    return climbed.mean, climbed.covariance
+    top = climb(some, step, start, few, climb_only=True)
+    if no_top(setup, top):
+        return start, None
+    chart = RegressionChart(step, top.mean, top.covariance, count)
+    return (top.mean, top.covariance), chart.own_information(some, settings.seed).of_rows(n)
 
 
-def start_of(setup: Setup, settings: Settings, alone: Alone | None = None) -> tuple[Floats, Floats]:
+def start_of(setup: Setup, settings: Settings, alone: Alone | None) -> tuple[Floats, Floats]:
     """Return where to start: each equation by itself, and then residuals that may go together.
 
     Cells that are independent are integrated, so that this is exact and cheap.
     """
-    place = _each_by_itself(setup, settings) if alone is None else alone.place.joined()
-    moments, _ = setup.rows.expect(*place, Sampling(1, 0))
-    return setup.step.solve(moments, setup.rows.overview.shape[0])
+    if alone is not None and setup.step.outcomes == 1:
+        return alone.place.joined()
+    some = setup.rows.sample(START_ROWS, settings.seed)
+    place = _each_by_itself(setup.step, some, settings) if alone is None else alone.place.joined()
+    moments, _ = some.expect(*place, Sampling(1, 0))
+    return setup.step.solve(moments, some.overview.shape[0])
 
 
-def _each_by_itself(setup: Setup, settings: Settings) -> tuple[Floats, Floats]:
+def _each_by_itself(step: RegressionStep, rows: Rows, settings: Settings) -> tuple[Floats, Floats]:
     """Climb with residuals that have nothing to do with each other."""
-    step, rows = setup.step, setup.rows
     terms, errors = step.parts
     q, d = step.outcomes, rows.overview.shape[1]
     own = errors.free if isinstance(errors, Entries) else np.ones((q, q), dtype=bool)
