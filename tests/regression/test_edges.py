@@ -5,9 +5,11 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 import halfseen as hs
+from tests import naive_regression as naive
+from tests.regression.tables import FORMULAS, SELECTION, heckman
 
 N = 60
 RNG = np.random.default_rng(1)
@@ -95,6 +97,44 @@ def test_only_a_special_case_is_compared():
     assert rescaled.test.statistic == pytest.approx(
         hs.compare(larger, hs.regress("y ~ x", data, rule)).test.statistic, abs=1e-6
     )
+
+
+def _height_at(correlation, data):
+    """The exact log-likelihood of a selection with this correlation, everything else at its best."""
+    works, ones = data["works"], np.ones(len(data["works"]))
+    wage = np.where(works, data["wage"], 0.0)
+    W = np.column_stack([ones, data["educ"]])
+    W_works = np.column_stack([W, data["kids"]])
+
+    def loss(p):
+        p = np.append(p, np.arctanh(correlation))
+        value, slope = naive.heckman_log_likelihood(p, wage, works, W, W_works)
+        return -value, -slope[:-1]
+
+    start = np.append(np.linalg.lstsq(W[works], wage[works])[0], [0.0, 0.0, 0.0, np.log(1.5)])
+    return -optimize.minimize(loss, start, jac=True, method="BFGS").fun
+
+
+def test_a_selection_that_is_likelier_on_an_edge_says_so():
+    data, _ = heckman(n=60, seed=0)
+    with np.errstate(all="ignore"):
+        near_the_edge = _height_at(0.9999, data)
+    fit, status = _status(FORMULAS, data, SELECTION)
+    assert status == "NO_GLOBAL_GUARANTEE"
+    (note,) = fit.notes
+    # A top inside its domain, by the oracle too, and a higher place where there is none.
+    inside = fit.residual_correlation[0, 1]
+    assert abs(inside) < 0.95
+    assert fit.log_likelihood == pytest.approx(_height_at(inside, data), abs=1e-4)
+    assert near_the_edge > fit.log_likelihood + 0.5
+    assert "correlation near +1 between the residuals of wage and works" in note.text
+
+
+def test_a_selection_far_from_edges_looks_at_none():
+    data, _ = heckman(n=2000, seed=0)
+    fit, status = _status(FORMULAS, data, SELECTION)
+    assert status == "CONVERGED"
+    assert not fit.notes
 
 
 class TestLabels:

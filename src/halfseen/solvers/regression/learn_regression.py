@@ -28,6 +28,7 @@ from halfseen.solvers.full_information.rows import Rows
 from halfseen.solvers.loop import iterate
 from halfseen.solvers.regression.alone import Alone, starts_alone
 from halfseen.solvers.regression.cut_points import CutPoints, Slopes, shortened
+from halfseen.solvers.regression.edges import notes_of_edges
 from halfseen.solvers.regression.entries import Entries
 from halfseen.solvers.regression.estimate import Regressed, RegressionEstimate
 from halfseen.solvers.regression.identification import (
@@ -240,6 +241,10 @@ def _describe(model: Model, top: Top, settings: Settings) -> RegressionEstimate:
     equations, scale = setup.equations, setup.equations.scale
     place = split(found.mean, found.covariance, len(outcomes.names))
     value, error = log_likelihood(setup, found)
+    covariance = _covariance(top)
+    notes = _notes(model, top, place, settings)
+    if covariance is not None:
+        notes += notes_of_edges(model, setup, found, covariance, settings)
     cuts = {} if top.cuts is None else top.cuts.points.unpack(top.cuts.vector)
     learned = 0 if top.cuts is None else top.cuts.vector.size
     return RegressionEstimate(
@@ -252,13 +257,13 @@ def _describe(model: Model, top: Top, settings: Settings) -> RegressionEstimate:
         cuts,
         outcomes.kinds,
         outcomes.categories,
-        _covariance(top),
+        covariance,
         value,
         error,
         setup.step.count(0) + learned,
         len(model.W),
         setup.seen / len(model.W),
-        tuple(_notes(model, top, place, settings)),
+        tuple(notes),
         {
             **top.history,
             "steps": len(found.history),
