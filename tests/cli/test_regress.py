@@ -131,6 +131,10 @@ def test_errors_of_rows_and_of_clusters(run):
     words = "data.csv", FORMULA, "--seen", "lead: >=0.5", "--json"
     assert answer(run(*words, "--cluster", "block"))["clusters"] == N // 5
     assert answer(run(*words, "--robust"))["robust"]
+    weighted = answer(run(*words, "--weights", "age"))
+    assert weighted["robust"]
+    assert weighted["weighted"]
+    assert weighted["aic"] is None
     alone = answer(run(*words, "--diagonal", "--level", "0.9"))
     assert alone["residual_covariance"]["lead"]["zinc"] == 0.0
     assert alone["level"] == 0.9

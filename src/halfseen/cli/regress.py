@@ -84,12 +84,20 @@ Cluster = Annotated[
         help="Rows with the same value here belong together; standard errors are robust.",
     ),
 ]
+Weights = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        rich_help_panel=MODEL,
+        help="What each row counts, such as the weights of a survey; standard errors are robust.",
+    ),
+]
 DropMissing = Annotated[
     bool,
     typer.Option(
         "--drop-missing",
         rich_help_panel="The table",
-        help="Leave out rows in which a regressor, or the column of --cluster, is missing.",
+        help="Leave out rows in which a regressor, or the column of --cluster or --weights, is missing.",
     ),
 ]
 Level = Annotated[
@@ -109,6 +117,7 @@ def regress(
     diagonal: Diagonal = False,
     robust: Robust = False,
     cluster: Cluster = None,
+    weights: Weights = None,
     drop_missing: DropMissing = False,
     level: Level = 0.95,
     seed: o.Seed = 0,
@@ -121,12 +130,13 @@ def regress(
     check_writable(report=report, output=output, save=save)
     o.check_level(level)
     with warnings_as_lines():
-        given = read_regression_input(table, formulas, kind, select, cluster, drop_missing)
+        beside = {"clusters": cluster, "weights": weights}
+        given = read_regression_input(table, formulas, kind, select, beside, drop_missing)
         if not as_json:
             say(f"{data}: {given.description}")
         if given.note:
             say(f"note: {given.note}")
-        found = _learn(given, diagonal, robust, cluster, seed)
+        found = _learn(given, diagonal, robust, cluster, weights, seed)
         if report is not None:
             found.report(report, call=command_line(context))
     content = found.to_dict(level)
@@ -142,7 +152,12 @@ def regress(
 
 
 def _learn(
-    given: RegressionInput, diagonal: bool, robust: bool, cluster: str | None, seed: int
+    given: RegressionInput,
+    diagonal: bool,
+    robust: bool,
+    cluster: str | None,
+    weights: str | None,
+    seed: int,
 ) -> RegressionFit:
     """Fit what was read; errors name the lines of the file."""
     more: dict[str, Any] = {"covariance": "diagonal"} if diagonal else {}
@@ -155,6 +170,7 @@ def _learn(
             missing_at_random=given.missing_at_random,
             robust=robust,
             cluster=cluster,
+            weights=weights,
             random_state=seed,
             progress=True,
             **more,

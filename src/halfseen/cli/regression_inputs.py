@@ -19,7 +19,7 @@ from halfseen.data.mixed_columns import MixedColumns, read_mixed
 from halfseen.data.parquet_blocks import SUFFIXES as PARQUET
 from halfseen.data.raw_columns import Columns, FileColumns, open_parquet
 from halfseen.errors import InputError
-from halfseen.missingness import Combined, DetectionLimits, Selection, rules
+from halfseen.missingness import Selection, rules
 from halfseen.missingness.base import Missingness, listed
 from halfseen.missingness.named_rules import Rules
 from halfseen.solvers.regression.outcomes import KINDS
@@ -51,10 +51,13 @@ def read_regression_input(
     formulas: Sequence[str],
     kinds: Sequence[str] | None,
     select: Sequence[str] | None,
-    cluster: str | None,
+    beside: Mapping[str, str | None],
     drop_missing: bool,
 ) -> RegressionInput:
-    """Read formulas, the table and the rules, and leave out rows if that is wanted."""
+    """Read formulas, the table and the rules, and leave out rows if that is wanted.
+
+    ``beside`` says which columns are needed for something else than the model, and what for.
+    """
     model = read_model(formulas)
     outcomes = outcome_names(model)
     selections = read_selections(select, outcomes)
@@ -72,7 +75,7 @@ def read_regression_input(
         labels = table.labels(list(table.names).index(wanted.index))
     with rows_told(range(columns.rows), table.lines, labels):
         spoken = stated.names if isinstance(stated, Rules) else ()
-        asked = _asked(columns, model, outcomes, cluster, spoken)
+        asked = _asked(columns, model, outcomes, beside, spoken)
         rows = _known_rows(columns, asked, drop_missing)
     outcomes_read = _outcome_table(columns, outcomes, labels)
     plain = stated is not None and wanted.limits is None and not wanted.saturated
@@ -83,7 +86,7 @@ def read_regression_input(
     mask, note = _blanks(wanted, outcomes_read, rule, latent, selections)
     if rows.size < columns.rows:
         columns = columns.take(rows)
-        rule = None if rule is None else _of_rows(rule, rows)
+        rule = None if rule is None else rule.for_rows(rows, len(outcomes_read))
         mask = None if mask is None else mask[rows]
     known = [*selections, *([] if rule is None else [rule])]
     measured = [*columns.intervals]
@@ -234,14 +237,15 @@ def _asked(
     columns: MixedColumns,
     model: str | dict[str, str],
     outcomes: Sequence[str],
-    cluster: str | None,
+    beside: Mapping[str, str | None],
     of_rules: Sequence[str],
 ) -> dict[str, str]:
     """Return the columns beside the outcomes that are needed in every row, and what for."""
     asked = dict.fromkeys(read_formula(model, columns.names).variables, "the regressor")
     asked |= {name: "the column of a rule," for name in of_rules if name not in asked}
-    if cluster is not None:
-        asked.setdefault(cluster, "the column of clusters")
+    for what, name in beside.items():
+        if name is not None:
+            asked.setdefault(name, f"the column of {what}")
     return {name: what for name, what in asked.items() if name not in outcomes}
 
 
@@ -367,13 +371,3 @@ def _unruled(
         f"no rule is stated, so {count} blank cells of outcomes are taken to be missing at random. If "
         "they are blank because of their values, state the rule with --seen or --limits."
     )
-
-
-def _of_rows(rule: Missingness, rows: NDArray[np.intp]) -> Missingness:
-    """Return limits that differ by row for the rows that are left."""
-    if isinstance(rule, DetectionLimits) and rule.varies_by_row:
-        ends = (np.where(np.isfinite(e), e, np.nan)[rows] for e in (rule.lower, rule.upper))
-        return DetectionLimits(*ends)
-    if isinstance(rule, Combined):
-        return Combined([(list(own), _of_rows(part, rows)) for own, part in rule.parts])
-    return rule

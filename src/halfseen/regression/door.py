@@ -29,6 +29,7 @@ from halfseen.missingness.sets import SeenSet
 from halfseen.parallel import resolve_jobs
 from halfseen.regression.fit import RegressionFit
 from halfseen.regression.outcome_cells import Cells, column_of, outcome_cells
+from halfseen.regression.row_weights import read_weights, rows_of_table
 from halfseen.seeds import RandomState, seed_of
 from halfseen.solvers.full_information.full import ACCURACY, MOST_STEPS
 from halfseen.solvers.full_information.learn import Settings
@@ -58,6 +59,7 @@ def regress(
     truncated: Any = None,
     robust: bool = False,
     cluster: Any = None,
+    weights: Any = None,
     names: Sequence[str] | None = None,
     intercept: bool = True,
     standard_errors: bool = True,
@@ -107,6 +109,10 @@ def regress(
         Whether standard errors are those of the sandwich, which do not believe the model.
     cluster : str or array-like of shape (n,), optional
         What rows belong together, for robust standard errors.
+    weights : str or array-like of shape (n,), optional
+        What each row counts: the rows of the population that it stands for, in a survey. What is
+        maximised is the sum of log-likelihoods times weights (a pseudo-likelihood), whatever the unit of
+        the weights, and standard errors are those of the sandwich. Rows with the weight 0 leave.
     names : sequence of str, optional
         Names of the outcomes, where these are an array.
     intercept : bool
@@ -156,9 +162,22 @@ def regress(
         raise InputError(
             f"outcomes have {len(outcomes.data)} rows, but regressors {len(design.matrix)}."
         )
+    row_weights = read_weights(weights, data, len(design.matrix))
+    if row_weights is not None:
+        rows = np.flatnonzero(row_weights)
+        if rows.size < len(row_weights):
+            outcomes, design, row_weights = (
+                outcomes.take(rows),
+                design.take(rows),
+                row_weights[rows],
+            )
+            cluster = cluster if isinstance(cluster, str) else rows_of_table(cluster, rows)
+            data = rows_of_table(data, rows)
+        row_weights = row_weights / row_weights.mean()
     for note in check_design(design):
         warn(note)
     wanted = _model(design, outcomes, covariance, fixed, equal)
+    wanted = replace(wanted, row_weights=row_weights)
     settings = Settings(
         positive_number("accuracy", accuracy),
         whole_number("most_steps", most_steps),
@@ -178,7 +197,7 @@ def regress(
     frame = "pandas" if frame_kind(data) == "pandas" or frame_kind(model) == "pandas" else None
     given = {field.name: getattr(estimate, field.name) for field in fields(estimate)}
     fit = RegressionFit(**given, design=design, data=data, frame=frame)
-    if robust or cluster is not None:
+    if robust or cluster is not None or (fit.is_weighted and fit.covariance is not None):
         fit = fit.robust(cluster)
     if fit.status.severity >= Status.TOO_FEW_JOINT_ROWS.severity:
         details = " ".join(note.text for note in fit.notes if note.status is fit.status)

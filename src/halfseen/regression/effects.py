@@ -73,6 +73,7 @@ def marginal_effects(fit: RegressionFit, variable: str, kind: str, new: Any) -> 
     columns = _columns(fit, data)
     _check_rows(design.matrix_for(columns))
     pairs, changes, divisor = _changed(design.levels.get(variable), columns, variable)
+    counts = None if fit.source is None or new is not None else fit.source.model.row_weights
     matrices = [tuple(design.matrix_for(one) for one in pair) for pair in pairs]
 
     def ask(vector: Floats) -> Floats:
@@ -84,7 +85,9 @@ def marginal_effects(fit: RegressionFit, variable: str, kind: str, new: Any) -> 
             )
             for low, high in matrices
         ]
-        return np.nan_to_num(np.array([row.mean(axis=0) for row in rows]) / divisor)
+        return np.nan_to_num(
+            np.array([np.average(row, axis=0, weights=counts) for row in rows]) / divisor
+        )
 
     value = np.asarray(ask(fit.vector))
     errors = np.asarray(fit.standard_errors.of_vector(ask).standard_error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -88,6 +89,9 @@ class RegressionFit(RegressionEstimate):
         How many clusters of rows standard errors are from.
     is_robust : bool
         Whether standard errors are those of the sandwich.
+    is_weighted : bool
+        Whether rows have weights. Then the log-likelihood is a pseudo-log-likelihood, in which the
+        weights are 1 on average.
     covariance : array or None
         Of the estimates of all parameters, in the order of ``parameter_names``.
     data : the table that was fitted, or None
@@ -174,12 +178,16 @@ class RegressionFit(RegressionEstimate):
 
     @property
     def aic(self) -> float:
-        """Akaike's information criterion."""
+        """Akaike's information criterion; NaN where there is no likelihood to speak of."""
+        if self.no_likelihood:
+            return math.nan
         return 2.0 * self.parameters - 2.0 * self.log_likelihood
 
     @property
     def bic(self) -> float:
-        """Schwarz's information criterion."""
+        """Schwarz's information criterion; NaN where there is no likelihood to speak of."""
+        if self.no_likelihood:
+            return math.nan
         return float(np.log(self.rows)) * self.parameters - 2.0 * self.log_likelihood
 
     def confidence_interval(self, level: float = 0.95) -> RegressionIntervals:

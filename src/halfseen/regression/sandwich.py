@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from halfseen.data.design import columns_of
 from halfseen.errors import InputError
 from halfseen.parallel import single_blas_thread
+from halfseen.regression.row_weights import by_row
 from halfseen.solvers.inference.robust import read_clusters
 from halfseen.solvers.regression.cut_points import STEP, CutPoints
 from halfseen.solvers.regression.prediction import place_of, rows_of
@@ -30,39 +30,17 @@ def robust_covariance(fit: RegressionFit, clusters: Any = None) -> tuple[Floats,
     """
     if fit.source is None:
         raise InputError("robust standard errors need the rows, which a saved fit does not hold.")
-    if fit.covariance is None:
+    if fit.source.inverse is None:
         raise InputError("this regression has no standard errors to begin with.")
-    groups = read_clusters(_column(fit, clusters), fit.rows)
+    groups = read_clusters(by_row(clusters, fit.data, "clusters"), fit.rows)
     with single_blas_thread():
         scores = clustered(_scores(fit), groups)
-    spread = scores @ fit.covariance
+    spread = scores @ fit.source.inverse
     return spread.T @ spread, None if groups is None else int(groups.max()) + 1
 
 
-def _column(fit: RegressionFit, clusters: Any) -> Any:
-    """Return the column that a name stands for."""
-    if not isinstance(clusters, str):
-        index, own = getattr(clusters, "index", None), getattr(fit.data, "index", None)
-        # A list has a method of that name.
-        index = None if callable(index) else index
-        if (
-            fit.frame == "pandas"
-            and index is not None
-            and own is not None
-            and not own.equals(index)
-        ):
-            raise InputError(
-                "clusters have other labels than the rows that were fitted, or another order: pass "
-                "clusters.loc[data.index], or the name of a column."
-            )
-        return clusters
-    columns = columns_of(fit.data)
-    columns.check(clusters, "the column of clusters")
-    return columns[clusters]
-
-
 def _scores(fit: RegressionFit) -> Floats:
-    """Return the derivatives of each row's log-likelihood in the parameters of a fit."""
+    """Return the derivatives of what each row counts in the parameters of a fit."""
     model, equations, place = fit.source.model, fit.equations, place_of(fit)  # type: ignore[union-attr]
     assert equations is not None
     if fit.source.scores is not None:  # type: ignore[union-attr]
@@ -76,8 +54,9 @@ def _scores(fit: RegressionFit) -> Floats:
     units = entries(np.outer(equations.scale, equations.scale))
     learned = entries(model.free.astype(float))
     whole = scores @ block_diag(of_terms, np.diag(learned / units))
+    counts = 1.0 if model.row_weights is None else model.row_weights[:, None]
     if not fit.cut_points:
-        return np.asarray(whole)
+        return np.asarray(counts * whole)
     cuts = CutPoints.of(rows, model.outcomes)
     vector = np.concatenate([fit.cut_points[name][1:] for name in cuts.names])
     ends = [
@@ -85,4 +64,4 @@ def _scores(fit: RegressionFit) -> Floats:
         for unit in np.eye(vector.size)
     ]
     of_cuts = [(high - low) / (2.0 * STEP) for low, high in ends]
-    return np.column_stack([whole, *of_cuts])
+    return np.asarray(counts * np.column_stack([whole, *of_cuts]))

@@ -98,6 +98,7 @@ def save(fit: RegressionFit, path: str | os.PathLike[str]) -> None:
         "frame": fit.frame,
         "clusters": fit.clusters,
         "robust": bool(fit.is_robust),
+        "weighted": bool(fit.is_weighted),
         "truncated": None if fit.truncation is None else int(fit.truncation[0].shape[1]),
         "hiding": _write_hiding(fit.hiding, store),
     }
@@ -189,9 +190,10 @@ def _check_covariance(S: Floats, name: str) -> None:
 def _read_counts(content: Mapping[str, Any]) -> dict[str, Any]:
     """Read what is said in single numbers and words."""
     clusters, frame, pieces = (content.get(one) for one in ("clusters", "frame", "truncated"))
-    robust = content.get("robust")
-    if not isinstance(robust, bool):
-        raise InputError("robust must be true or false.")
+    # Older files know of no weights.
+    robust, weighted = content.get("robust"), content.get("weighted", False)
+    if not isinstance(robust, bool) or not isinstance(weighted, bool):
+        raise InputError("robust and weighted must be true or false.")
     error = _number(content, "log_likelihood_error")
     if error < 0.0:
         raise InputError("log_likelihood_error must not be negative.")
@@ -204,6 +206,7 @@ def _read_counts(content: Mapping[str, Any]) -> dict[str, Any]:
         "notes": read_notes(content.get("notes")),
         "clusters": None if clusters is None else whole(clusters, "clusters", 1, 2**63),
         "is_robust": robust,
+        "is_weighted": weighted,
         "frame": None if frame is None else one_of(frame, LIBRARIES, "frame"),
         # Ends for each row are the table's.
         "truncation": None if none is None else (none, none),

@@ -39,6 +39,8 @@ def _head(fit: RegressionFit) -> list[str]:
         errors = "robust standard errors"
     elif fit.covariance is None:
         errors = "no standard errors"
+    if fit.is_weighted:
+        errors = f"rows are weighted; {errors}"
     text = (
         f"Regression of {q} outcome{'s' * (q != 1)}, {fit.rows} rows, by full-information maximum "
         f"likelihood; {errors}."
@@ -124,6 +126,12 @@ def _residuals(fit: RegressionFit, level: float) -> list[str]:
 
 def _fit_lines(fit: RegressionFit) -> list[str]:
     """Return what model selection asks for."""
+    if fit.no_likelihood:
+        text = (
+            f"Log-likelihood {fit.log_likelihood:.3f} with {fit.parameters} parameters; not to be "
+            f"compared, and without AIC and BIC: {fit.no_likelihood}."
+        )
+        return [RULE, *textwrap.wrap(text, WIDTH)]
     return [
         RULE,
         f"Log-likelihood {fit.log_likelihood:.3f} with {fit.parameters} parameters; "
@@ -176,6 +184,7 @@ def as_dict(fit: RegressionFit, level: float) -> dict[str, Any]:
         "level": level,
         "clusters": fit.clusters,
         "robust": fit.is_robust,
+        "weighted": fit.is_weighted,
         "outcomes": of_outcomes,
         "residual_covariance": {
             a: {b: number_of(fit.residual[i, j]) for j, b in enumerate(fit.outcomes)}

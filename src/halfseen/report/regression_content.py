@@ -159,6 +159,7 @@ def content_of(
         "errors": regression_words.errors_of(fit),
         "log_likelihood": number(fit.log_likelihood),
         "log_likelihood_error": number(fit.log_likelihood_error),
+        "weighted": fit.is_weighted,
         "aic": number(fit.aic),
         "bic": number(fit.bic),
         "parameters": fit.parameters,

@@ -97,7 +97,8 @@ def _likelihood(content: dict[str, Any]) -> str:
         value += f' <span class="interval">{words}</span>'
     row = [value, *(td(show(content[key], 2)) for key in ("aic", "bic"))]
     row += [td(str(content["parameters"])), td(f"{content['rows']:,}")]
-    head = heading("log-likelihood", "AIC", "BIC", "parameters", "rows")
+    called = "log-pseudo-likelihood" if content["weighted"] else "log-likelihood"
+    head = heading(called, "AIC", "BIC", "parameters", "rows")
     return table("How likely the outcomes are, given the regressors", head, [row])
 
 

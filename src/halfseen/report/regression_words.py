@@ -84,12 +84,16 @@ def _digits(x: float) -> str:
 
 def errors_of(fit: RegressionFit) -> str:
     """Say where standard errors come from."""
+    weighted = "Rows have weights. " if fit.is_weighted else ""
     if fit.covariance is None:
-        return "This fit has no standard errors, so there are no intervals."
+        return f"{weighted}This fit has no standard errors, so there are no intervals."
     if fit.clusters is not None:
-        return f"Standard errors are robust, from {fit.clusters:,} clusters of rows (the sandwich)."
+        clusters = f"{fit.clusters:,} clusters of rows (the sandwich)"
+        return f"{weighted}Standard errors are robust, from {clusters}."
     if fit.is_robust:
-        return "Standard errors are robust (the sandwich): they do not believe the model."
+        return (
+            f"{weighted}Standard errors are robust (the sandwich): they do not believe the model."
+        )
     return "Standard errors are those of the model, from the curvature of its likelihood."
 
 
@@ -252,9 +256,11 @@ def _options(fit: RegressionFit) -> list[str]:
     hidden = model.outcomes.at_random & ~model.outcomes.unselected() & ~model.outcomes.data.seen
     if model.outcomes.rule is not None and hidden[:, ~model.outcomes.latent].any():
         out.append("missing_at_random=missing_at_random")
+    if fit.is_weighted:
+        out.append("weights=weights")
     if fit.clusters is not None:
         out.append("cluster=cluster")
-    elif fit.is_robust:
+    elif fit.is_robust and not fit.is_weighted:
         out.append("robust=True")
     return [*out, f"random_state={fit.source.seed!r}"]
 

@@ -12,6 +12,7 @@ import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, Self
 
@@ -62,9 +63,12 @@ class Rows(ABC):
     overview : Overview
     degrees : float
         Degrees of freedom of their t distribution; infinite for a Gaussian.
+    weights : array of shape (n,) or None
+        What each row counts, 1 on average.
     """
 
     degrees = math.inf
+    weights: Floats | None = None
 
     def __init__(self, overview: Overview) -> None:
         self.overview = overview
@@ -87,9 +91,13 @@ class Rows(ABC):
         if n <= count:
             return self
         rng = keyed_generator(seed, Purpose.ORDER_OF_ROWS)
-        Y, holes = self.take(np.sort(rng.choice(n, count, replace=False)))
+        chosen = np.sort(rng.choice(n, count, replace=False))
+        Y, holes = self.take(chosen)
         about = self.overview
         problem = Problem(Y, holes, about.centre, about.scale, about.names, about.missingness, None)
+        if self.weights is not None:
+            own = self.weights[chosen]
+            problem = replace(problem, weights=own / own.mean())
         return HeldRows(problem).with_degrees(self.degrees)
 
     @abstractmethod
@@ -125,7 +133,7 @@ class HeldRows(Rows):
 
     def __init__(self, problem: Problem, n_jobs: int | None = None) -> None:
         super().__init__(problem.overview)
-        self.problem, self.n_jobs = problem, n_jobs
+        self.problem, self.n_jobs, self.weights = problem, n_jobs, problem.weights
         self._ordered: tuple[Parameters, list[list[Place]]] | None = None
 
     def total(self, work: BlockWork, at: Parameters, sampling: Sampling, *common: Any) -> Any:
@@ -173,7 +181,8 @@ class HeldRows(Rows):
         Y, holes = self.problem.Y, self.problem.holes
         pieces = []
         for cut in row_slices(*self.overview.shape):
-            layout = lay_out(holes.take(cut), cut.start)
+            own = None if self.weights is None else self.weights[cut]
+            layout = lay_out(holes.take(cut), cut.start, own)
             pieces.append([(Y[cut], layout.confines, block) for block in layout.blocks])
         return pieces
 

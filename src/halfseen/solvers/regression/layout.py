@@ -40,17 +40,18 @@ class Regressors(NamedTuple):
     T: Floats
 
     @classmethod
-    def of(cls, W: Floats) -> Regressors:
-        """Centre and whiten some regressors."""
+    def of(cls, W: Floats, weights: Floats | None = None) -> Regressors:
+        """Centre and whiten some regressors, over rows that may have weights, 1 on average."""
         n = len(W)
-        middle = W.mean(axis=0)
-        centred = W - middle
+        middle = W.mean(axis=0) if weights is None else weights @ W / n
+        root = np.ones((n, 1)) if weights is None else np.sqrt(weights)[:, None]
+        centred = root * (W - middle)
         length = np.sqrt((centred * centred).sum(axis=0))
-        varying = length > SAME * np.sqrt((W * W).sum(axis=0))
+        varying = length > SAME * np.sqrt(((root * W) ** 2).sum(axis=0))
         scaled = centred[:, varying] / length[varying]
         left, sizes, right = np.linalg.svd(scaled, full_matrices=False)
         kept = sizes > SAME * sizes.max(initial=0.0)
-        X = np.sqrt(n) * left[:, kept]
+        X = np.sqrt(n) * left[:, kept] / root
         slopes = np.zeros((int(kept.sum()), W.shape[1]))
         slopes[:, varying] = sizes[kept, None] * right[kept] * length[varying] / np.sqrt(n)
         return cls(np.ascontiguousarray(X), np.vstack([middle, slopes]))

@@ -209,6 +209,7 @@ def _describe(model: Model, top: Top, settings: Settings) -> RegressionEstimate:
     value, error = log_likelihood(setup, found)
     cuts = {} if top.cuts is None else top.cuts.points.unpack(top.cuts.vector)
     learned = 0 if top.cuts is None else top.cuts.vector.size
+    covariance, source = _covariance(top), replace(model, outcomes=outcomes.cut_at(cuts))
     return RegressionEstimate(
         outcomes.names,
         model.terms,
@@ -219,7 +220,7 @@ def _describe(model: Model, top: Top, settings: Settings) -> RegressionEstimate:
         cuts,
         outcomes.kinds,
         outcomes.categories,
-        _covariance(top),
+        covariance,
         value,
         error,
         setup.step.count(0) + learned,
@@ -235,7 +236,8 @@ def _describe(model: Model, top: Top, settings: Settings) -> RegressionEstimate:
         },
         equations,
         place,
-        Regressed(replace(model, outcomes=outcomes.cut_at(cuts)), settings.seed, settings.n_jobs),
+        Regressed(source, settings.seed, settings.n_jobs, inverse=covariance),
+        is_weighted=model.row_weights is not None,
     )
 
 
@@ -280,7 +282,9 @@ def log_likelihood(setup: Setup, found: Climb) -> tuple[float, float]:
     else:
         value, error = rows.expect(found.mean, found.covariance, Sampling(1, 0))[1], 0.0
     X = rows.problem.Y[:, q:]
-    of_regressors = -0.5 * (n * (d - q) * math.log(2.0 * math.pi) + float((X * X).sum()))
+    squares = (X * X).sum(axis=1)
+    total = float(squares.sum() if rows.weights is None else rows.weights @ squares)
+    of_regressors = -0.5 * (n * (d - q) * math.log(2.0 * math.pi) + total)
     in_units = float(setup.seen @ np.log(setup.equations.scale))
     return float(value) - of_regressors - in_units, float(error)
 

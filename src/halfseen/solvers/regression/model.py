@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,8 @@ class Model:
         The others.
     ties : array or None
         Of ``Equations``.
+    row_weights : array of shape (n,) or None
+        What each row counts, 1 on average.
     """
 
     outcomes: Outcomes
@@ -48,6 +50,7 @@ class Model:
     free: Mask
     given: Floats
     ties: Floats | None = None
+    row_weights: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,17 +60,18 @@ class Setup:
     rows: HeldRows
     equations: Equations
     step: RegressionStep
-    seen: NDArray[np.intp]
+    seen: Floats
 
     @classmethod
     def of(cls, model: Model, n_jobs: int | None) -> Setup:
         """Bring outcomes and regressors into the units of the engine."""
         problem, q = model.outcomes.problem(), len(model.outcomes.names)
+        problem = replace(problem, weights=model.row_weights)
         units = problem.centre[:q], problem.scale[:q]
         carried = model.outcomes.carried
         # Columns that rules alone speak of stand in no equation.
         more = np.empty((len(model.W), 0)) if carried is None else carried.values
-        regressors = Regressors.of(np.hstack([model.W, more]))
+        regressors = Regressors.of(np.hstack([model.W, more]), model.row_weights)
         mask = np.pad(model.mask, ((0, 0), (0, more.shape[1])))
         fixed = np.pad(model.fixed, ((0, 0), (0, more.shape[1])), constant_values=np.nan)
         equations = Equations(regressors.T, mask, fixed, model.ties, *units)
@@ -75,7 +79,8 @@ class Setup:
         rows = HeldRows(with_covariates(problem, regressors.X, names, q), n_jobs)
         rows.check()
         step = RegressionStep.of(equations.terms, _errors(model, units[1]))
-        return cls(rows, equations, step, (~problem.hidden[:, :q]).sum(axis=0))
+        counts = np.ones(len(model.W)) if model.row_weights is None else model.row_weights
+        return cls(rows, equations, step, counts @ ~problem.hidden[:, :q])
 
 
 def _errors(model: Model, scale: Floats) -> CovarianceStructure:

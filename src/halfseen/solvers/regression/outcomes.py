@@ -94,6 +94,18 @@ class Outcomes:
                 mask[:, j] |= ~chosen
         return mask
 
+    def take(self, rows: NDArray[np.intp]) -> Outcomes:
+        """Return those of some of the rows."""
+        more = self.carried
+        return replace(
+            self,
+            data=self.data.take(rows),
+            codes=self.codes[rows],
+            rule=None if self.rule is None else self.rule.for_rows(rows, len(self.data)),
+            at_random=self.at_random[rows],
+            carried=None if more is None else replace(more, values=more.values[rows]),
+        )
+
     def first_cuts(self) -> dict[str, Floats]:
         """Return cut points of a standard normal with the shares of the categories, the first at 0."""
         out = {}

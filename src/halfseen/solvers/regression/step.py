@@ -248,7 +248,8 @@ class RegressionChart(Chart):
         q = self.m_step.outcomes
         d = self.mean.size
         unrestricted = self.free_terms and self.free_errors
-        if unrestricted and q > MOST_MOVED and can_inform(MStep(Free()), d):
+        whole = unrestricted and rows.weights is None
+        if whole and q > MOST_MOVED and can_inform(MStep(Free()), d):
             return whole_information(self, self._of_joint_law(rows, seed))
         basis = np.eye(q * (q + 1) // 2) if self.free_errors else self.errors_basis
         seen = observed_information(rows, self.origin, basis, seed)
