@@ -28,6 +28,7 @@ from benchmarks import (  # noqa: F401 - importing registers their tasks
     random_designs,
     regression_coverage,
     regression_oracles,
+    regression_penalties,
     regression_scale,
     results,
     scale_model,

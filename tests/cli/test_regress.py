@@ -135,6 +135,11 @@ def test_errors_of_rows_and_of_clusters(run):
     assert weighted["robust"]
     assert weighted["weighted"]
     assert weighted["aic"] is None
+    pulled = answer(run(*words, "--penalty", "lasso", "--strength", "0.2"))
+    assert pulled["penalty"] == {"kind": "lasso", "strength": 0.2}
+    refused = run(*words, "--penalty", "lasso", "--robust")
+    assert refused.exit_code == 2
+    assert "without" in flat(refused)
     alone = answer(run(*words, "--diagonal", "--level", "0.9"))
     assert alone["residual_covariance"]["lead"]["zinc"] == 0.0
     assert alone["level"] == 0.9

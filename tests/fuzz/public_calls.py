@@ -529,6 +529,9 @@ REGRESSIONS = [
     Call("halfseen.regress", lambda a: worked(fixed={"wage": {"educ": a}}), 0.1),
     Call("halfseen.regress", lambda a: worked(equal=a), X, False),
     Call("halfseen.regress", lambda a: worked(cluster=a), GROUPS),
+    Call("halfseen.regress", lambda a: worked(weights=a), 1.0 + GROUPS),
+    Call("halfseen.regress", lambda a: worked(penalty=a), X, False),
+    Call("halfseen.regress", lambda a: worked(penalty="ridge", strength=a), 0.1),
     Call(
         "halfseen.regress",
         lambda a: hs.regress(X, REGRESSORS, RULE, covariance=a, **FEW),

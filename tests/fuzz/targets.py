@@ -209,6 +209,9 @@ def _regressions() -> list[hs.RegressionFit]:
                 cluster=np.arange(80) // 4,
                 random_state=0,
             ),
+            hs.regress(
+                "lead ~ age + site", data, {"lead": ">=-0.3"}, penalty="lasso", strength=0.1
+            ),
         ]
 
 

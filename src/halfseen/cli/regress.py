@@ -92,6 +92,22 @@ Weights = Annotated[
         help="What each row counts, such as the weights of a survey; standard errors are robust.",
     ),
 ]
+Penalised = Annotated[
+    str | None,
+    typer.Option(
+        "--penalty",
+        metavar="KIND",
+        rich_help_panel=MODEL,
+        help="ridge or lasso: pulls coefficients towards 0, for many regressors.",
+    ),
+]
+Strength = Annotated[
+    float | None,
+    typer.Option(
+        rich_help_panel=MODEL,
+        help="Of the penalty; chosen by rows that are held out, where it is not said.",
+    ),
+]
 DropMissing = Annotated[
     bool,
     typer.Option(
@@ -118,6 +134,8 @@ def regress(
     robust: Robust = False,
     cluster: Cluster = None,
     weights: Weights = None,
+    penalty: Penalised = None,
+    strength: Strength = None,
     drop_missing: DropMissing = False,
     level: Level = 0.95,
     seed: o.Seed = 0,
@@ -136,7 +154,15 @@ def regress(
             say(f"{data}: {given.description}")
         if given.note:
             say(f"note: {given.note}")
-        found = _learn(given, diagonal, robust, cluster, weights, seed)
+        options = {
+            "covariance": "diagonal" if diagonal else "free",
+            "robust": robust,
+            "cluster": cluster,
+            "weights": weights,
+            "penalty": penalty,
+            "strength": strength,
+        }
+        found = _learn(given, options, seed)
         if report is not None:
             found.report(report, call=command_line(context))
     content = found.to_dict(level)
@@ -151,16 +177,8 @@ def regress(
         raise typer.Exit(LOOK)
 
 
-def _learn(
-    given: RegressionInput,
-    diagonal: bool,
-    robust: bool,
-    cluster: str | None,
-    weights: str | None,
-    seed: int,
-) -> RegressionFit:
+def _learn(given: RegressionInput, options: dict[str, Any], seed: int) -> RegressionFit:
     """Fit what was read; errors name the lines of the file."""
-    more: dict[str, Any] = {"covariance": "diagonal"} if diagonal else {}
     with rows_told(given.rows, given.lines, given.labels):
         return learn(
             given.model,
@@ -168,10 +186,7 @@ def _learn(
             given.rules or None,
             kinds=given.kinds,
             missing_at_random=given.missing_at_random,
-            robust=robust,
-            cluster=cluster,
-            weights=weights,
             random_state=seed,
             progress=True,
-            **more,
+            **options,
         )

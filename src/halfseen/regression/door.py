@@ -34,9 +34,10 @@ from halfseen.seeds import RandomState, seed_of
 from halfseen.solvers.full_information.full import ACCURACY, MOST_STEPS
 from halfseen.solvers.full_information.learn import Settings
 from halfseen.solvers.prepare import warn
+from halfseen.solvers.regression.learn_penalised import learn_penalised, read_penalty
 from halfseen.solvers.regression.learn_regression import learn_regression
 from halfseen.solvers.regression.learn_truncated import learn_truncated
-from halfseen.solvers.regression.model import Model
+from halfseen.solvers.regression.model import Model, Penalty
 from halfseen.solvers.regression.outcomes import Carried, Outcomes, read_outcomes, split_rules
 from halfseen.solvers.result import Status, name_some
 
@@ -60,6 +61,8 @@ def regress(
     robust: bool = False,
     cluster: Any = None,
     weights: Any = None,
+    penalty: str | None = None,
+    strength: float | None = None,
     names: Sequence[str] | None = None,
     intercept: bool = True,
     standard_errors: bool = True,
@@ -113,6 +116,13 @@ def regress(
         What each row counts: the rows of the population that it stands for, in a survey. What is
         maximised is the sum of log-likelihoods times weights (a pseudo-likelihood), whatever the unit of
         the weights, and standard errors are those of the sandwich. Rows with the weight 0 leave.
+    penalty : {"ridge", "lasso"}, optional
+        What pulls coefficients towards 0, on the scale on which every regressor has the variance 1;
+        intercepts are left alone. For many regressors, also more than rows. Such fits have no
+        standard errors.
+    strength : float, optional
+        Of the penalty. Otherwise that at which rows that were held out are likeliest, by fivefold
+        cross-validation.
     names : sequence of str, optional
         Names of the outcomes, where these are an array.
     intercept : bool
@@ -162,22 +172,17 @@ def regress(
         raise InputError(
             f"outcomes have {len(outcomes.data)} rows, but regressors {len(design.matrix)}."
         )
-    row_weights = read_weights(weights, data, len(design.matrix))
-    if row_weights is not None:
-        rows = np.flatnonzero(row_weights)
-        if rows.size < len(row_weights):
-            outcomes, design, row_weights = (
-                outcomes.take(rows),
-                design.take(rows),
-                row_weights[rows],
-            )
-            cluster = cluster if isinstance(cluster, str) else rows_of_table(cluster, rows)
-            data = rows_of_table(data, rows)
-        row_weights = row_weights / row_weights.mean()
-    for note in check_design(design):
-        warn(note)
+    pull = read_penalty(penalty, strength, robust or cluster is not None, truncated is not None)
+    counts = read_weights(weights, data, len(design.matrix))
+    if counts is not None and not counts.all():
+        rows = np.flatnonzero(counts)
+        outcomes, design, counts = outcomes.take(rows), design.take(rows), counts[rows]
+        cluster = cluster if isinstance(cluster, str) else rows_of_table(cluster, rows)
+        data = rows_of_table(data, rows)
+    _check(design, pull)
     wanted = _model(design, outcomes, covariance, fixed, equal)
-    wanted = replace(wanted, row_weights=row_weights)
+    counts = None if counts is None else counts / counts.mean()
+    wanted = replace(wanted, row_weights=counts, penalty=pull)
     settings = Settings(
         positive_number("accuracy", accuracy),
         whole_number("most_steps", most_steps),
@@ -187,6 +192,8 @@ def regress(
         n_jobs,
     )
     learn = learn_regression if truncated is None else learn_truncated
+    if pull is not None:
+        learn = learn_penalised
     try:
         estimate = learn(wanted, settings)
     except np.linalg.LinAlgError as error:
@@ -203,6 +210,15 @@ def regress(
         details = " ".join(note.text for note in fit.notes if note.status is fit.status)
         warn(f"{fit.status.value} {details}", ConvergenceWarning)
     return fit
+
+
+def _check(design: Design, penalty: Penalty | None) -> None:
+    """Raise where regressors do not determine coefficients; those that are pulled need not."""
+    if penalty is not None:
+        constant = np.ptp(design.matrix, axis=0) == 0.0
+        design = replace(design, mask=design.mask & constant)
+    for note in check_design(design):
+        warn(note)
 
 
 def _holds_columns(model: Any) -> bool:

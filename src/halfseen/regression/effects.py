@@ -90,7 +90,9 @@ def marginal_effects(fit: RegressionFit, variable: str, kind: str, new: Any) -> 
         )
 
     value = np.asarray(ask(fit.vector))
-    errors = np.asarray(fit.standard_errors.of_vector(ask).standard_error)
+    errors = np.full(value.shape, np.nan)
+    if fit.penalty is None:
+        errors = np.asarray(fit.standard_errors.of_vector(ask).standard_error)
     if fit.frame == "pandas":
         import pandas as pd
 

@@ -92,6 +92,10 @@ class RegressionFit(RegressionEstimate):
     is_weighted : bool
         Whether rows have weights. Then the log-likelihood is a pseudo-log-likelihood, in which the
         weights are 1 on average.
+    penalty : Penalty or None
+        ``kind`` and ``strength`` of what pulled coefficients towards 0. Where the strength was chosen,
+        ``history`` has ``strengths``, their ``held_out`` log-likelihoods, and the ``path`` of
+        coefficients.
     covariance : array or None
         Of the estimates of all parameters, in the order of ``parameter_names``.
     data : the table that was fitted, or None
@@ -169,6 +173,13 @@ class RegressionFit(RegressionEstimate):
     @cached_property
     def standard_errors(self) -> RegressionErrors:
         """Standard errors of coefficients and residuals; ``.of(function)`` of anything smooth."""
+        if self.penalty is not None:
+            raise InputError(
+                f"coefficients that a penalty ({self.penalty.kind}) pulled towards 0 are off on "
+                "purpose, and no standard error says by how much. Fit the terms that matter without penalty=, on "
+                "other rows than those that chose them, or see how coefficients change over fits to "
+                "rows drawn anew."
+            )
         if self.covariance is None:
             raise InputError(
                 "this regression has no standard errors: it was fitted with standard_errors=False, or "

@@ -21,6 +21,7 @@ from halfseen.missingness.selection import Selection
 from halfseen.missingness.written import NotSaved, read_rule, write_rule
 from halfseen.solvers.regression.hiding import Hiding, Unknown
 from halfseen.solvers.regression.layout import Equations
+from halfseen.solvers.regression.model import PENALTIES, Penalty
 from halfseen.solvers.regression.outcomes import KINDS
 from halfseen.solvers.regression.places import Place
 from halfseen.solvers.saved_values import (
@@ -99,6 +100,7 @@ def save(fit: RegressionFit, path: str | os.PathLike[str]) -> None:
         "clusters": fit.clusters,
         "robust": bool(fit.is_robust),
         "weighted": bool(fit.is_weighted),
+        "penalty": None if fit.penalty is None else fit.penalty._asdict(),
         "truncated": None if fit.truncation is None else int(fit.truncation[0].shape[1]),
         "hiding": _write_hiding(fit.hiding, store),
     }
@@ -207,6 +209,7 @@ def _read_counts(content: Mapping[str, Any]) -> dict[str, Any]:
         "clusters": None if clusters is None else whole(clusters, "clusters", 1, 2**63),
         "is_robust": robust,
         "is_weighted": weighted,
+        "penalty": _read_penalty(content.get("penalty")),
         "frame": None if frame is None else one_of(frame, LIBRARIES, "frame"),
         # Ends for each row are the table's.
         "truncation": None if none is None else (none, none),
@@ -227,6 +230,16 @@ def _is_pair(outcomes: int) -> Callable[[Any], bool]:
         return known and all(type(one) is int and 0 <= one < outcomes for one in pair)
 
     return check
+
+
+def _read_penalty(said: Any) -> Penalty | None:
+    if said is None:
+        return None
+    said = of_kind(said, dict, "penalty")
+    strength = _number(said, "strength")
+    if strength <= 0.0:
+        raise InputError("the strength of a penalty must be positive.")
+    return Penalty(one_of(said.get("kind"), PENALTIES, "kind of a penalty"), strength)
 
 
 def _number(content: Mapping[str, Any], name: str) -> float:

@@ -41,10 +41,11 @@ def _head(fit: RegressionFit) -> list[str]:
         errors = "no standard errors"
     if fit.is_weighted:
         errors = f"rows are weighted; {errors}"
-    text = (
-        f"Regression of {q} outcome{'s' * (q != 1)}, {fit.rows} rows, by full-information maximum "
-        f"likelihood; {errors}."
-    )
+    how = "full-information maximum likelihood"
+    if fit.penalty is not None:
+        strength = short_number(fit.penalty.strength or 0.0)
+        how += f" less a penalty (the {fit.penalty.kind}, strength {strength})"
+    text = f"Regression of {q} outcome{'s' * (q != 1)}, {fit.rows} rows, by {how}; {errors}."
     return textwrap.wrap(text, WIDTH)
 
 
@@ -185,6 +186,7 @@ def as_dict(fit: RegressionFit, level: float) -> dict[str, Any]:
         "clusters": fit.clusters,
         "robust": fit.is_robust,
         "weighted": fit.is_weighted,
+        "penalty": None if fit.penalty is None else fit.penalty._asdict(),
         "outcomes": of_outcomes,
         "residual_covariance": {
             a: {b: number_of(fit.residual[i, j]) for j, b in enumerate(fit.outcomes)}

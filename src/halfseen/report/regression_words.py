@@ -85,6 +85,12 @@ def _digits(x: float) -> str:
 def errors_of(fit: RegressionFit) -> str:
     """Say where standard errors come from."""
     weighted = "Rows have weights. " if fit.is_weighted else ""
+    if fit.penalty is not None:
+        pull = f"the {fit.penalty.kind}, strength {_digits(fit.penalty.strength or 0.0)}"
+        return (
+            f"{weighted}A penalty ({pull}) pulls coefficients towards 0, so there are no standard "
+            "errors, and no intervals."
+        )
     if fit.covariance is None:
         return f"{weighted}This fit has no standard errors, so there are no intervals."
     if fit.clusters is not None:
@@ -258,6 +264,8 @@ def _options(fit: RegressionFit) -> list[str]:
         out.append("missing_at_random=missing_at_random")
     if fit.is_weighted:
         out.append("weights=weights")
+    if fit.penalty is not None:
+        out.append(f"penalty={fit.penalty.kind!r}, strength={fit.penalty.strength!r}")
     if fit.clusters is not None:
         out.append("cluster=cluster")
     elif fit.is_robust and not fit.is_weighted:

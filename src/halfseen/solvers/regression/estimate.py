@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from halfseen.errors import InputError
 from halfseen.solvers.regression.hiding import Hiding
 from halfseen.solvers.regression.layout import Equations
-from halfseen.solvers.regression.model import Model
+from halfseen.solvers.regression.model import Model, Penalty
 from halfseen.solvers.regression.places import Place
 from halfseen.solvers.result import Note, Status
 from halfseen.theta import entries, symmetric, triangle
@@ -86,6 +86,8 @@ class RegressionEstimate:
         What hides outcomes, of a fit without its table.
     is_weighted : bool
         Whether rows have weights.
+    penalty : Penalty or None
+        What pulled coefficients towards 0, and how strongly.
     """
 
     outcomes: tuple[str, ...]
@@ -111,6 +113,7 @@ class RegressionEstimate:
     truncation: tuple[Floats, Floats] | None = None
     kept: Hiding | None = None
     is_weighted: bool = False
+    penalty: Penalty | None = None
 
     @property
     def status(self) -> Status:
@@ -123,6 +126,8 @@ class RegressionEstimate:
         """Why log-likelihoods are not to be compared; an empty text where they are."""
         if self.is_weighted:
             return "rows have weights, so it is the top of a pseudo-likelihood"
+        if self.penalty is not None:
+            return f"a penalty ({self.penalty.kind}) keeps it below the top of the likelihood"
         return ""
 
     @cached_property

@@ -56,6 +56,17 @@ class Regressors(NamedTuple):
         slopes[:, varying] = sizes[kept, None] * right[kept] * length[varying] / np.sqrt(n)
         return cls(np.ascontiguousarray(X), np.vstack([middle, slopes]))
 
+    @classmethod
+    def scaled(cls, W: Floats, weights: Floats | None = None) -> Regressors:
+        """Centre some regressors and bring each to the variance 1, as they are otherwise."""
+        middle = np.average(W, axis=0, weights=weights)
+        deviation = np.sqrt(np.average((W - middle) ** 2, axis=0, weights=weights))
+        varying = np.flatnonzero(deviation > SAME * np.sqrt((W * W).mean(axis=0)))
+        X = (W[:, varying] - middle[varying]) / deviation[varying]
+        slopes = np.zeros((varying.size, W.shape[1]))
+        slopes[np.arange(varying.size), varying] = deviation[varying]
+        return cls(np.ascontiguousarray(X), np.vstack([middle, slopes]))
+
 
 @dataclass(frozen=True, eq=False)
 class Equations:

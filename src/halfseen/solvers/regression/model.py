@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,23 @@ from halfseen.solvers.regression.step import RegressionStep
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+
+
+PENALTIES = ("ridge", "lasso")
+
+
+class Penalty(NamedTuple):
+    """What pulls coefficients towards 0.
+
+    Attributes
+    ----------
+    kind : {"ridge", "lasso"}
+    strength : float or None
+        None where it is to be chosen.
+    """
+
+    kind: str
+    strength: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +58,7 @@ class Model:
         Of ``Equations``.
     row_weights : array of shape (n,) or None
         What each row counts, 1 on average.
+    penalty : Penalty or None
     """
 
     outcomes: Outcomes
@@ -51,6 +70,7 @@ class Model:
     given: Floats
     ties: Floats | None = None
     row_weights: Floats | None = None
+    penalty: Penalty | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +91,8 @@ class Setup:
         carried = model.outcomes.carried
         # Columns that rules alone speak of stand in no equation.
         more = np.empty((len(model.W), 0)) if carried is None else carried.values
-        regressors = Regressors.of(np.hstack([model.W, more]), model.row_weights)
+        read = Regressors.of if model.penalty is None else Regressors.scaled
+        regressors = read(np.hstack([model.W, more]), model.row_weights)
         mask = np.pad(model.mask, ((0, 0), (0, more.shape[1])))
         fixed = np.pad(model.fixed, ((0, 0), (0, more.shape[1])), constant_values=np.nan)
         equations = Equations(regressors.T, mask, fixed, model.ties, *units)
