@@ -36,10 +36,17 @@ def _table(n=300, seed=1):
 
 
 def _sandwich(ref, lower, upper, W, weights):
-    """The root of the sandwich of one outcome, by the oracle's scores."""
+    """The root of the sandwich of one outcome, by the oracle's scores, each without its own row."""
     rows = naive.row_terms(ref.Gamma, ref.Sigma, lower, upper, W)
-    scores = np.hstack([rows.slope * W, rows.turn[:, 0]])
-    return (weights[:, None] * scores) @ ref.covariance
+    places = [ref.Gamma + shift * np.array([[1.0, 0.0, 0.0]]) for shift in (-1e-4, 1e-4)]
+    ends = [naive.row_terms(one, ref.Sigma, lower, upper, W).slope[:, 0] for one in places]
+    falls = weights * (ends[0] - ends[1]) / 2e-4
+    left = 1.0 - weights[:, None] / weights.sum()
+    scores = weights[:, None] * np.hstack([rows.slope * W, rows.turn[:, 0] / left])
+    own = np.zeros((len(W), 4, 4))
+    own[:, :3, :3] = falls[:, None, None] * W[:, :, None] * W[:, None, :]
+    rest = np.linalg.inv(ref.covariance) - own
+    return np.linalg.solve(rest, scores[:, :, None])[:, :, 0]
 
 
 def _agree(fit, ref, unit_variance=()):
@@ -103,7 +110,7 @@ def test_ordered():
         "y ~ x", {"x": x[rows], "y": y[rows]}, kinds=kinds, cluster=rows, random_state=0
     )
     np.testing.assert_allclose(fit.vector, copies.vector, atol=1e-5)
-    np.testing.assert_allclose(fit.covariance * 200 / 199, copies.covariance, rtol=1e-3, atol=1e-8)
+    np.testing.assert_allclose(fit.covariance * 199 / 200, copies.covariance, rtol=1e-3, atol=1e-8)
 
 
 def test_weights_are_copies_of_rows_and_those_of_none_leave():
@@ -117,7 +124,7 @@ def test_weights_are_copies_of_rows_and_those_of_none_leave():
     )
     assert fit.rows == left
     np.testing.assert_allclose(fit.vector, copies.vector, atol=1e-6)
-    share = left / (left - 1.0)
+    share = (left - 1.0) / left
     np.testing.assert_allclose(share * fit.covariance, copies.covariance, rtol=1e-4, atol=1e-10)
 
 
@@ -189,7 +196,7 @@ def test_rows_that_are_not_there():
         "y ~ x", {"x": x[rows], "y": y[rows]}, truncated=rule, cluster=rows, random_state=0
     )
     np.testing.assert_allclose(fit.vector, copies.vector, rtol=1e-6)
-    share = len(x) / (len(x) - 1.0)
+    share = (len(x) - 3.0) / (len(x) - 1.0)
     np.testing.assert_allclose(share * fit.covariance, copies.covariance, rtol=1e-4)
 
 

@@ -176,16 +176,16 @@ class RegressionFit(RegressionEstimate):
         if self.penalty is not None:
             raise InputError(
                 f"coefficients that a penalty ({self.penalty.kind}) pulled towards 0 are off on "
-                "purpose, and no standard error says by how much. Fit the terms that matter without penalty=, on "
-                "other rows than those that chose them, or see how coefficients change over fits to "
-                "rows drawn anew."
+                "purpose, and no standard error says by how much. Fit the terms that matter without "
+                "penalty=, on other rows than those that chose them, or see how coefficients change "
+                "over fits to rows drawn anew."
             )
         if self.covariance is None:
             raise InputError(
                 "this regression has no standard errors: it was fitted with standard_errors=False, or "
                 "its likelihood has no top."
             )
-        return RegressionErrors(self, self.covariance, self.clusters, self._label)
+        return RegressionErrors(self, self.covariance, self.clusters, self.is_robust, self._label)
 
     @property
     def aic(self) -> float:

@@ -13,8 +13,9 @@ from halfseen.parallel import single_blas_thread
 from halfseen.regression.row_weights import by_row
 from halfseen.solvers.inference.robust import read_clusters
 from halfseen.solvers.regression.cut_points import STEP, CutPoints
+from halfseen.solvers.regression.leverage import MOST_GROUPS, row_information, without_own
 from halfseen.solvers.regression.prediction import place_of, rows_of
-from halfseen.solvers.regression.robust import clustered, row_scores, row_values
+from halfseen.solvers.regression.robust import added_up, row_scores, row_values
 from halfseen.theta import entries
 
 if TYPE_CHECKING:
@@ -26,17 +27,53 @@ Floats = NDArray[np.float64]
 def robust_covariance(fit: RegressionFit, clusters: Any = None) -> tuple[Floats, int | None]:
     """Return the covariance of the parameters from the scatter of scores, and how many clusters.
 
-    I⁻¹ M I⁻¹, with M the sum of the outer products of what rows, or clusters of rows, say.
+    I⁻¹ M I⁻¹, with M the sum of the outer products of what rows, or clusters of rows, say; where these
+    are few, of what they say of an estimate that has not seen them.
     """
     if fit.source is None:
         raise InputError("robust standard errors need the rows, which a saved fit does not hold.")
-    if fit.source.inverse is None:
+    inverse = fit.source.inverse
+    if inverse is None:
         raise InputError("this regression has no standard errors to begin with.")
     groups = read_clusters(by_row(clusters, fit.data, "clusters"), fit.rows)
+    count = fit.rows if groups is None else int(groups.max()) + 1
     with single_blas_thread():
-        scores = clustered(_scores(fit), groups)
-    spread = scores @ fit.source.inverse
-    return spread.T @ spread, None if groups is None else int(groups.max()) + 1
+        scores = added_up(_scores(fit), groups)
+        if fit.truncation is not None or count > MOST_GROUPS:
+            learned = fit.parameters if groups is None else 1
+            scores = scores * np.sqrt(count / max(count - learned, 1.0))
+        else:
+            few = 1.0 if groups is None else np.sqrt((count - 1.0) / count)
+            scores = few * _without_own(fit, scores, groups, inverse)
+        spread = scores @ inverse
+    return spread.T @ spread, None if groups is None else count
+
+
+def _without_own(
+    fit: RegressionFit, scores: Floats, groups: NDArray[np.intp] | None, inverse: Floats
+) -> Floats:
+    """Return what rows, or clusters, say of an estimate that has not seen them."""
+    model, equations, place = fit.source.model, fit.equations, place_of(fit)  # type: ignore[union-attr]
+    assert equations is not None
+    rows = rows_of(model.outcomes, model.W, equations, fit.source.n_jobs)  # type: ignore[union-attr]
+    counts = np.ones(fit.rows) if model.row_weights is None else model.row_weights
+    information = counts[:, None, None] * row_information(rows, place)
+    j, t = fit.free.nonzero()
+    # Of the covariance of residuals a group knows about as much as it has of the rows.
+    share = added_up(counts[:, None], groups) / fit.rows
+    scores = np.hstack([scores[:, : j.size], scores[:, j.size :] / (1.0 - share)])
+
+    def into(some: NDArray[np.intp]) -> Floats:
+        """Coefficients stand before all other parameters."""
+        out = np.zeros((some.size, len(fit.outcomes), scores.shape[1]))
+        out[:, j, np.arange(j.size)] = model.W[np.ix_(some, t)] / equations.scale[j]
+        return out
+
+    parts: Any = np.arange(fit.rows)[:, None]
+    if groups is not None:
+        order = np.argsort(groups, kind="stable")
+        parts = np.split(order, np.cumsum(np.bincount(groups))[:-1])
+    return without_own(scores, information, into, inverse, parts)
 
 
 def _scores(fit: RegressionFit) -> Floats:

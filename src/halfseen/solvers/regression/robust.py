@@ -38,11 +38,10 @@ def row_values(rows: HeldRows, place: Place) -> Floats:
     return np.concatenate([one.value for one in said])
 
 
-def clustered(scores: Floats, clusters: NDArray[np.intp] | None) -> Floats:
-    """Add scores up over clusters; as few clusters scatter too little, each counts a little more."""
+def added_up(scores: Floats, clusters: NDArray[np.intp] | None) -> Floats:
+    """Add scores up over clusters."""
     if clusters is None:
         return scores
-    count = int(clusters.max()) + 1
-    together = np.zeros((count, scores.shape[1]))
+    together = np.zeros((int(clusters.max()) + 1, scores.shape[1]))
     np.add.at(together, clusters, scores)
-    return together * np.sqrt(count / (count - 1.0))
+    return together
