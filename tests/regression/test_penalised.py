@@ -339,6 +339,10 @@ def test_few_rows_constants_and_grades_are_refused():
         hs.regress(x[:5], x[5:10], penalty="ridge")
     with pytest.raises(hs.InputError, match=r"flat.* is 1 in every row"):
         hs.regress("y ~ x + flat", {"y": x, "x": x[::-1], "flat": np.ones(40)}, penalty="ridge")
+    with pytest.raises(hs.InputError, match="none is to be learned"):
+        hs.regress("y ~ 1", {"y": x}, penalty="lasso")
+    with pytest.raises(hs.InputError, match="none is to be learned"):
+        hs.regress("y ~ x", {"y": x, "x": x[::-1]}, penalty="ridge", fixed={"y": {"x": 1.0}})
     data = {"y": np.arange(40) % 3, "x": x}
     with pytest.raises(hs.InputError, match="y is ordered"):
         hs.regress("y ~ x", data, kinds={"y": "ordered"}, penalty="ridge")

@@ -85,7 +85,7 @@ def strengths_of(rows: Predicted, kind: str, null: Place) -> Floats:
         largest = float(np.linalg.eigvalsh(rows.ww[1:, 1:]).max(initial=0.0)) or 1.0
         return np.geomspace(RIDGE_FIRST * largest, RIDGE_LAST * largest, STRENGTHS)
     climb = PenalisedClimb(rows, Penalty("lasso", ALL), rows.order_at(null))
-    least = climb.least_without_slopes(null)
+    least = climb.least_without_slopes(null) or 1.0
     last = LASSO_SHARE if n > 2 * p else LASSO_SHARE_WIDE
     return np.geomspace(least, last * least, STRENGTHS)
 
@@ -252,6 +252,11 @@ def _check_model(model: Model, kind: str) -> None:
         raise InputError(
             f"{outcomes.names[outcomes.kinds.index('ordered')]} is ordered, and cut points are not "
             "learned beside a penalty. Leave penalty= out, or make two categories of it."
+        )
+    learned = model.mask & np.isnan(model.fixed)
+    if not (learned & (np.ptp(model.W, axis=0) > 0.0)).any():
+        raise InputError(
+            "a penalty pulls coefficients of regressors, and none is to be learned. Leave penalty= out."
         )
     if len(model.W) < 2 * FOLDS:
         raise InputError(
