@@ -13,7 +13,12 @@ from halfseen.parallel import single_blas_thread
 from halfseen.regression.row_weights import by_row
 from halfseen.solvers.inference.robust import read_clusters
 from halfseen.solvers.regression.cut_points import STEP, CutPoints
-from halfseen.solvers.regression.leverage import MOST_GROUPS, row_information, without_own
+from halfseen.solvers.regression.leverage import (
+    LEAST_LEFT,
+    MOST_GROUPS,
+    row_information,
+    without_own,
+)
 from halfseen.solvers.regression.prediction import place_of, rows_of
 from halfseen.solvers.regression.robust import added_up, row_scores, row_values
 from halfseen.theta import entries
@@ -61,7 +66,8 @@ def _without_own(
     j, t = fit.free.nonzero()
     # Of the covariance of residuals a group knows about as much as it has of the rows.
     share = added_up(counts[:, None], groups) / fit.rows
-    scores = np.hstack([scores[:, : j.size], scores[:, j.size :] / (1.0 - share)])
+    left = np.maximum(1.0 - share, LEAST_LEFT)
+    scores = np.hstack([scores[:, : j.size], scores[:, j.size :] / left])
 
     def into(some: NDArray[np.intp]) -> Floats:
         """Coefficients stand before all other parameters."""
