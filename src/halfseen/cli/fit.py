@@ -88,7 +88,13 @@ def fit(
 
 def note_of_blanks(given: Input) -> None:
     """Say how blank cells are read where no rule speaks of them."""
-    count = int(given.data.blank.sum())
+    blank = given.data.blank
+    if given.long is not None:
+        absent = int(given.long.absent.sum())
+        if absent:
+            say(f"note: {absent} cells have no row in the file, and are missing at random.")
+        blank = blank & ~given.long.absent
+    count = int(blank.sum())
     if given.rule is None and count:
         say(
             f"note: no rule is stated, so {count} blank cells are taken to be missing at random. If "
@@ -107,7 +113,7 @@ def run_fit(
     """Fit what was read."""
     if given.missing_at_random is not None:
         more["missing_at_random"] = given.missing_at_random
-    with rows_by_line(given.data, given.records):
+    with rows_by_line(given.data, given.lines):
         return learn(
             given.data,
             given.rule,

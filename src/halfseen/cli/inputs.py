@@ -7,6 +7,7 @@ import glob
 import io
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -14,15 +15,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.cli.options import Blank, Covariance, TableOptions
+from halfseen.cli.options import LONG, Blank, Covariance, TableOptions
 from halfseen.cli.running import say
 from halfseen.data.cells import CellFormat
 from halfseen.data.csv_files import Records, read_records
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.limits import read_limits
+from halfseen.data.long_tables import Long, LongNames, widen
 from halfseen.data.parquet_blocks import SUFFIXES as PARQUET
 from halfseen.data.parquet_blocks import bytes_in_memory, is_parquet, scan_parquet
-from halfseen.data.raw_columns import FileColumns, open_parquet
+from halfseen.data.raw_columns import Columns, FileColumns, open_parquet
 from halfseen.data.readers import read_columns
 from halfseen.data.row_blocks import RowBlocks
 from halfseen.data.transforms import read_transforms
@@ -47,11 +49,18 @@ class Input:
     transforms: Any
     # The file as texts, with the line of each row; None where it has none.
     records: Records | None
+    # Where the rows of a long file went.
+    long: Long | None = None
+
+    @property
+    def lines(self) -> Sequence[int] | None:
+        """The line of each row of the table; None where it has none of its own."""
+        return None if self.records is None or self.long is not None else self.records.lines
 
 
 def read_input(wanted: TableOptions, quiet: bool = False) -> Input:
     """Read the table, the rule and the scales; say what is in the table, unless that would disturb."""
-    data, records = _table(wanted)
+    data, records, long = _table(wanted)
     rule = read_rule(wanted, data)
     if wanted.saturated:
         if rule is None:
@@ -66,8 +75,12 @@ def read_input(wanted: TableOptions, quiet: bool = False) -> Input:
                 "--blank hidden says that a rule hid the blank cells, but none is stated; use --seen or "
                 "--limits."
             )
-        mask = np.zeros(data.shape, dtype=bool)
-    given = Input(data, rule, mask, read_scales(wanted, data.names), records)
+        mask = np.zeros(data.shape, dtype=bool) if long is None else long.absent
+    elif rule is not None and long is not None:
+        # A visit that did not take place was not hidden by a rule.
+        marked = (~data.seen & ~data.blank).any(axis=0)
+        mask = long.absent | (data.blank & marked)
+    given = Input(data, rule, mask, read_scales(wanted, data.names), records, long)
     if not quiet:
         say(f"{wanted.data}: {data.describe()}")
     return given
@@ -82,8 +95,10 @@ def refuse_many(data: str) -> None:
         )
 
 
-def _table(wanted: TableOptions) -> tuple[IntervalData, Records | None]:
+def _table(wanted: TableOptions) -> tuple[IntervalData, Records | None, Long | None]:
     refuse_many(wanted.data)
+    if long_options(wanted):
+        return _long_table(wanted)
     chosen: dict[str, Any] = {
         "columns": None if wanted.columns is None else split_names(wanted.columns),
         "index": wanted.index,
@@ -93,9 +108,41 @@ def _table(wanted: TableOptions) -> tuple[IntervalData, Records | None]:
     form = cell_form(wanted)
     if wanted.data.lower().endswith(PARQUET):
         names = {wanted.index, *(chosen["columns"] or ())}
-        return read_columns(open_parquet(wanted.data, names), form, **chosen), None
+        return read_columns(open_parquet(wanted.data, names), form, **chosen), None, None
     records = open_csv(wanted, form)
-    return read_columns(FileColumns(records), form, **chosen), records
+    return read_columns(FileColumns(records), form, **chosen), records, None
+
+
+def long_options(wanted: TableOptions) -> list[str]:
+    """Return the options of long tables that were given."""
+    return [f"--{name}" for name in LONG if getattr(wanted, name) is not None]
+
+
+def _long_table(wanted: TableOptions) -> tuple[IntervalData, Records | None, Long]:
+    """Read a long table, and say how its rows became one for each subject."""
+    if wanted.id is None or wanted.value is None:
+        raise InputError(
+            f"{long_options(wanted)[0]} is for long tables, of which --id and --value must say which "
+            "columns tell the subject and the value."
+        )
+    if wanted.index is not None:
+        raise InputError("--index is not for long tables, whose rows are labelled by --id.")
+    several: dict[str, Any] = {
+        name: None if (given := getattr(wanted, name)) is None else split_names(given)
+        for name in ("columns", "keep", "covariates")
+    }
+    asked = {name: getattr(wanted, name) for name in ("time", "variable", "unit")}
+    names = LongNames(
+        wanted.id, wanted.value, flags=wanted.flag, limits=wanted.limit, **several, **asked
+    )
+    form, records = cell_form(wanted), None
+    if wanted.data.lower().endswith(PARQUET):
+        source: Columns = open_parquet(wanted.data, names.asked)
+    else:
+        records = open_csv(wanted, form)
+        source = FileColumns(records)
+    long = widen(source, form, names, str(wanted.unreadable), wanted.companions)
+    return long.data, records, long
 
 
 def cell_form(wanted: TableOptions) -> CellFormat:
@@ -126,7 +173,7 @@ def read_rule(wanted: TableOptions, data: IntervalData) -> Missingness | None:
     limits = read_limits(
         wanted.limits,
         data,
-        index=wanted.index,
+        index=wanted.id or wanted.index,
         decimal=wanted.decimal,
         thousands=wanted.thousands,
         encoding=wanted.encoding,
@@ -233,6 +280,7 @@ def fit_in_pieces(
 def _refuse(wanted: TableOptions) -> None:
     """Refuse what needs the whole table, or cells of text."""
     for option, given, why in (
+        ("--id", bool(long_options(wanted)), "name one file, without --memory"),
         ("--saturated", wanted.saturated, "set such values to null in the files"),
         ("--index", wanted.index is not None, "name the columns of numbers with --columns"),
         ("--missing", bool(wanted.missing), "set such values to null in the files"),

@@ -61,6 +61,7 @@ def _panel(title: str) -> Callable[..., Any]:
 
 _reading, _rule, _model = map(_panel, ("The table", "What hides a value", "The model"))
 _output, _large = map(_panel, ("Output", "Large tables and long runs"))
+_long = _panel("A long table: a row for each value")
 
 Data = Annotated[
     str,
@@ -159,6 +160,30 @@ class TableOptions:
     columns: Annotated[
         str | None, _reading("Columns to read, separated by commas; all otherwise.")
     ] = None
+    id: Annotated[
+        str | None,
+        _long("Column that says of which subject or sample a value is; each gets one row.", "--id"),
+    ] = None
+    value: Annotated[str | None, _long("Column of values, with limits such as <0.5.")] = None
+    variable: Annotated[
+        str | None, _long("Column that says of what a value is, such as the analyte.")
+    ] = None
+    time: Annotated[str | None, _long("Column that says when: visits, weeks, dates.")] = None
+    keep: Annotated[
+        str | None, _long("Columns of words to keep, the same in all rows of a subject.")
+    ] = None
+    covariates: Annotated[
+        str | None, _long("Columns of numbers, the same in all rows of a subject, to read too.")
+    ] = None
+    unit: Annotated[
+        str | None, _long("Column of units, which must be the same for all values of a variable.")
+    ] = None
+    flag: Annotated[
+        str | None, _long("Column of flags of the values, where its name does not say so.")
+    ] = None
+    limit: Annotated[
+        str | None, _long("Column of detection limits of values that were not detected.")
+    ] = None
     index: Annotated[str | None, _reading("Column of row labels.")] = None
     separator: Annotated[
         str | None, _reading("What stands between cells; found out otherwise.")
@@ -182,6 +207,10 @@ class TableOptions:
             "--companions/--no-companions",
         ),
     ] = True
+
+
+# Those of long tables.
+LONG = (*("id", "value", "variable", "time", "keep", "covariates", "unit", "flag", "limit"),)
 
 
 def reads_table(command: Callable[..., Any]) -> Callable[..., Any]:

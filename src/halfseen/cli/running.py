@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 import typer
 
-from halfseen.data.csv_files import Records
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.table import printable
 from halfseen.errors import (
@@ -103,9 +102,9 @@ def say(text: str) -> None:
 
 
 @contextmanager
-def rows_by_line(data: IntervalData, records: Records | None) -> Iterator[None]:
+def rows_by_line(data: IntervalData, lines: Sequence[int] | None) -> Iterator[None]:
     """Add the line of the file, and the label, to rows that errors name."""
-    with rows_told(range(len(data)), None if records is None else records.lines, data.labels):
+    with rows_told(range(len(data)), lines, data.labels):
         yield
 
 

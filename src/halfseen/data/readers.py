@@ -218,8 +218,6 @@ def read_columns(
     """Read the columns that are wanted of a file or a frame."""
     if columns is None and isinstance(table, FileColumns):
         _doubt_names(table, form)
-    if unreadable not in ("refuse", "missing"):
-        raise InputError(f"unreadable must be 'refuse' or 'missing'; got {unreadable!r}.")
     place = None if index is None else find_column(table.names, str(index), argument("index"))
     contents = Contents(
         lambda flag: example_of_numbers(table.column(flag), form),
@@ -231,9 +229,7 @@ def read_columns(
         raise InputError(f"{table.source} has no {'rows' if wanted else 'columns'} to read.")
     labels = table.labels_of_index if place is None else table.labels(place)
     read = {one.name: read_wanted(table, form, one) for one in wanted}
-    _tell_problems(table, read, labels, unreadable)
-    _tell_estimated(read)
-    _tell_odd_limits(read)
+    check_read(table, read, labels, unreadable)
     ends = [[cells.lower, cells.upper, cells.not_detected] for cells in read.values()]
     lower, upper, not_detected = (np.stack(end, axis=1) for end in zip(*ends, strict=True))
     return IntervalData(
@@ -245,6 +241,20 @@ def read_columns(
         frame=table.frame,
         index=table.index_of_frame if place is None else None,
     )
+
+
+def check_read(
+    table: Columns,
+    read: dict[str, ReadColumn],
+    labels: tuple[str, ...] | None,
+    unreadable: str = "refuse",
+) -> None:
+    """Say what is to be said of columns that were read: cells that cannot be, and odd ones."""
+    if unreadable not in ("refuse", "missing"):
+        raise InputError(f"unreadable must be 'refuse' or 'missing'; got {unreadable!r}.")
+    _tell_problems(table, read, labels, unreadable)
+    _tell_estimated(read)
+    _tell_odd_limits(read)
 
 
 def _tell_problems(
@@ -349,4 +359,4 @@ def _by_column(counts: Mapping[str, int]) -> str:
 
 def _warn(sentence: str) -> None:
     # The level is that of whoever called read_csv.
-    warnings.warn(sentence, AssumptionWarning, stacklevel=5)
+    warnings.warn(sentence, AssumptionWarning, stacklevel=6)
