@@ -7,7 +7,7 @@ import glob
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +21,7 @@ from halfseen.data.cells import CellFormat
 from halfseen.data.csv_files import Records, read_records
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.limits import read_limits
+from halfseen.data.long_shape import ask_if_long
 from halfseen.data.long_tables import Long, LongNames, widen
 from halfseen.data.parquet_blocks import SUFFIXES as PARQUET
 from halfseen.data.parquet_blocks import bytes_in_memory, is_parquet, scan_parquet
@@ -105,12 +106,20 @@ def _table(wanted: TableOptions) -> tuple[IntervalData, Records | None, Long | N
         "unreadable": str(wanted.unreadable),
         "companions": wanted.companions,
     }
+    table, form, records = _open(wanted, {wanted.index, *(chosen["columns"] or ())})
+    ask_if_long(table, form, chosen["columns"], wanted.index, str(wanted.unreadable))
+    return read_columns(table, form, **chosen), records, None
+
+
+def _open(
+    wanted: TableOptions, asked: Collection[Any]
+) -> tuple[Columns, CellFormat, Records | None]:
+    """Open a table of either kind; a file of separated values with its records."""
     form = cell_form(wanted)
     if wanted.data.lower().endswith(PARQUET):
-        names = {wanted.index, *(chosen["columns"] or ())}
-        return read_columns(open_parquet(wanted.data, names), form, **chosen), None, None
+        return open_parquet(wanted.data, asked), form, None
     records = open_csv(wanted, form)
-    return read_columns(FileColumns(records), form, **chosen), records, None
+    return FileColumns(records), form, records
 
 
 def long_options(wanted: TableOptions) -> list[str]:
@@ -135,12 +144,7 @@ def _long_table(wanted: TableOptions) -> tuple[IntervalData, Records | None, Lon
     names = LongNames(
         wanted.id, wanted.value, flags=wanted.flag, limits=wanted.limit, **several, **asked
     )
-    form, records = cell_form(wanted), None
-    if wanted.data.lower().endswith(PARQUET):
-        source: Columns = open_parquet(wanted.data, names.asked)
-    else:
-        records = open_csv(wanted, form)
-        source = FileColumns(records)
+    source, form, records = _open(wanted, names.asked)
     long = widen(source, form, names, str(wanted.unreadable), wanted.companions)
     return long.data, records, long
 

@@ -30,6 +30,7 @@ from halfseen.data.cells import (
 from halfseen.data.conventions import Contents, choose, find_column
 from halfseen.data.csv_files import read_records
 from halfseen.data.interval_data import IntervalData
+from halfseen.data.long_shape import ask_if_long
 from halfseen.data.raw_columns import Columns, FileColumns, FrameColumns, open_parquet
 from halfseen.errors import AssumptionWarning, InputError, argument
 
@@ -126,6 +127,7 @@ def read_csv(
     """
     form = CellFormat(decimal, thousands, not_detected, missing)
     table = FileColumns(read_records(path, separator, encoding, form))
+    ask_if_long(table, form, columns, index, unreadable)
     return read_columns(table, form, columns, index, unreadable, companions)
 
 
@@ -167,6 +169,7 @@ def read_parquet(
     form = CellFormat(decimal, thousands, not_detected, missing)
     asked = [columns] if isinstance(columns, str) else list(columns or ())
     table = open_parquet(path, {index, *asked})
+    ask_if_long(table, form, columns, index, unreadable)
     return read_columns(table, form, columns, index, unreadable, companions)
 
 
@@ -204,7 +207,9 @@ def from_frame(
     IntervalData(3 rows, 2 columns; cells: 4 seen, 1 below, 1 blank)
     """
     form = CellFormat(decimal, thousands, not_detected, missing)
-    return read_columns(FrameColumns(frame), form, columns, index, unreadable, companions)
+    table = FrameColumns(frame)
+    ask_if_long(table, form, columns, index, unreadable)
+    return read_columns(table, form, columns, index, unreadable, companions)
 
 
 def read_columns(
