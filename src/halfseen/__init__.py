@@ -13,6 +13,7 @@ from halfseen.data import (
     read_limits,
     read_long,
     read_parquet,
+    rounded,
     scan_parquet,
     write_csv,
 )
@@ -109,6 +110,7 @@ __all__ = [
     "read_long",
     "read_parquet",
     "regress",
+    "rounded",
     "rules",
     "samplers",
     "scan_parquet",

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from halfseen.data.moments import PairMoments
+from halfseen.data.rounding import Rounded
 from halfseen.data.table import Table
 from halfseen.errors import AssumptionWarning, InputError, NotIdentifiedError
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness
@@ -238,6 +239,11 @@ class CensoredGaussian(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _rule(self) -> Missingness | None:
         """Return the rule for the columns: what kind it is may be known only then."""
+        if isinstance(self.missingness, Rounded):
+            raise InputError(
+                "CensoredGaussian takes rules that hide values; of rounded values learn with "
+                "halfseen.fit(X, rounded(...))."
+            )
         return None if self.missingness is None else self.missingness.for_columns(self._names())
 
     def _validated(self, X: Any, reset: bool, fewest: int = 2) -> NDArray[np.float64]:

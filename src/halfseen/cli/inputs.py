@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Collection, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from halfseen.data.parquet_blocks import SUFFIXES as PARQUET
 from halfseen.data.parquet_blocks import bytes_in_memory, is_parquet, scan_parquet
 from halfseen.data.raw_columns import Columns, FileColumns, open_parquet
 from halfseen.data.readers import read_columns
+from halfseen.data.rounding import as_recorded, read_rounded
 from halfseen.data.row_blocks import RowBlocks
 from halfseen.data.transforms import read_transforms
 from halfseen.errors import InputError
@@ -81,9 +82,12 @@ def read_input(wanted: TableOptions, quiet: bool = False) -> Input:
         # A visit that did not take place was not hidden by a rule.
         marked = (~data.seen & ~data.blank).any(axis=0)
         mask = long.absent | (data.blank & marked)
+    described = data.describe()
+    if wanted.rounded:
+        data, rule, mask = as_recorded(data, replace(read_rounded(wanted.rounded), rule=rule), mask)
     given = Input(data, rule, mask, read_scales(wanted, data.names), records, long)
     if not quiet:
-        say(f"{wanted.data}: {data.describe()}")
+        say(f"{wanted.data}: {described}")
     return given
 
 
@@ -285,6 +289,7 @@ def _refuse(wanted: TableOptions) -> None:
     """Refuse what needs the whole table, or cells of text."""
     for option, given, why in (
         ("--id", bool(long_options(wanted)), "name one file, without --memory"),
+        ("--rounded", bool(wanted.rounded), "fit a part of the rows, in one file"),
         ("--saturated", wanted.saturated, "set such values to null in the files"),
         ("--index", wanted.index is not None, "name the columns of numbers with --columns"),
         ("--missing", bool(wanted.missing), "set such values to null in the files"),

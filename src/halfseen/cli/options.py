@@ -147,6 +147,15 @@ class TableOptions:
             "--saturated",
         ),
     ] = False
+    rounded: Annotated[
+        list[str] | None,
+        _rule(
+            "Step to which values were rounded: 0.1, 'age: 5, lead: 0.1', 'age: 1 down', or 'age: 5/1' "
+            "where some were rounded to 5. May be repeated.",
+            "--rounded",
+            metavar="STEP",
+        ),
+    ] = None
     log: Annotated[bool, _model("Fit logarithms of all columns.", "--log")] = False
     transform: Annotated[
         list[str] | None,

@@ -98,7 +98,7 @@ Level = Annotated[
 
 
 @guarded
-@o.reads_table_without("log", "transform", "columns", *o.LONG)
+@o.reads_table_without("log", "transform", "columns", "rounded", *o.LONG)
 def regress(
     context: typer.Context,
     table: o.TableOptions,

@@ -7,6 +7,7 @@ from halfseen.data.long_tables import read_long
 from halfseen.data.moments import PairMoments
 from halfseen.data.parquet_blocks import scan_parquet
 from halfseen.data.readers import UnreadableError, from_frame, read_csv, read_parquet
+from halfseen.data.rounding import rounded
 from halfseen.data.row_blocks import RowBlocks
 from halfseen.data.table import read_table
 
@@ -21,6 +22,7 @@ __all__ = [
     "read_long",
     "read_parquet",
     "read_table",
+    "rounded",
     "scan_parquet",
     "write_csv",
 ]

@@ -158,6 +158,12 @@ def _of_pairs(table: CheckedTable, counts: NDArray[np.int_]) -> Iterator[Finding
         yield Finding("ok", "Pairs are seen together", text)
 
 
+def _beyond(table: CheckedTable, j: int) -> NDArray[np.bool_]:
+    """Mask of the hidden cells of a column that are not known to lie between two numbers."""
+    between = np.isfinite(table.lower[:, j]) & np.isfinite(table.upper[:, j])
+    return table.hidden[:, j] & ~between
+
+
 def _of_columns(table: CheckedTable) -> Iterator[Finding]:
     seen = table.seen
     for j, name in enumerate(table.names):
@@ -170,8 +176,7 @@ def _of_columns(table: CheckedTable) -> Iterator[Finding]:
                 "All seen values are the same, so that they have no variance. Leave the column out."
             )
             yield Finding("problem", "Constant", text, name)
-        elif table.hidden[:, j].mean() > MOSTLY_HIDDEN:
-            share = table.hidden[:, j].mean()
+        elif (share := _beyond(table, j).mean()) > MOSTLY_HIDDEN:
             text = (
                 f"{share:.0%} of the cells are hidden: what is learned rests on the limit and "
                 "on normality more than on values."

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from halfseen.data.interval_data import IntervalData
+from halfseen.data.rounding import Rounded, as_recorded
 from halfseen.data.table import TableKind, listed_names
 from halfseen.errors import (
     AssumptionWarning,
@@ -29,11 +30,12 @@ from halfseen.solvers.prepare import hidden_by, warn
 from halfseen.solvers.prepared_table import PreparedTable, read_given
 from halfseen.solvers.result import Estimate, Status, name_some
 from halfseen.solvers.scales import check_powers, power_notes, to_model_scale
+from halfseen.solvers.slabs import slab_notes
 
 
 def fit(
     X: Any,
-    missingness: Missingness | None = None,
+    missingness: Missingness | Rounded | None = None,
     method: str = "auto",
     *,
     covariance: ArrayLike | str | None = None,
@@ -57,7 +59,8 @@ def fit(
         pieces, and may be larger than memory.
     missingness : Missingness, optional
         What hides a value: SelfCensoring, DetectionLimits, SelfSelection, LinearThreshold, Combined
-        or RowTruncation. None: nothing does, and NaN is missing at random.
+        or RowTruncation. None: nothing does, and NaN is missing at random. Or ``rounded(...)``: recorded
+        values stand for intervals.
     method : str
         One of ``halfseen.solvers.METHODS``. "auto" takes the sharpest that the data allow: ``full``,
         but ``truncated_sgd`` for ``RowTruncation``, and ``pairwise`` for moments. ``full`` and
@@ -112,19 +115,22 @@ def fit(
     >>> bool(hs.metrics.mahalanobis_error(fit.mean, truth) < 0.05)
     True
     """
-    _check_rule(missingness)
     names = None if names is None else listed_names(names)
+    rule: Any = missingness
+    if isinstance(missingness, Rounded):
+        at_random = options.get("missing_at_random")
+        X, rule, at_random = as_recorded(X, missingness, at_random, names)
+        options = {**options, "missing_at_random": at_random}
+    _check_rule(rule)
     call = _call(options, covariance, transforms, names, random_state)
     options = {**options, "covariance": covariance}
     shared = {"random_state": random_state, "progress": progress, "n_jobs": n_jobs}
     blocks = blocks_of(X, names, client, memory, scratch)
     if blocks is not None:
         engine = engine_for(client, memory, scratch, n_jobs, blocks.shape[1])
-        found = fit_pieces(
-            blocks, X, missingness, method, engine, transforms, options, shared, call
-        )
+        found = fit_pieces(blocks, X, rule, method, engine, transforms, options, shared, call)
         return _with_warning(found)
-    data = read_given(X, missingness, names, call, n_jobs)
+    data = read_given(X, rule, names, call, n_jobs)
     chosen = choose(method, data.kind, data.stated, transforms is not None)
     if data.stated is not None and options.get("missing_at_random") is None:
         _warn_of_blanks(data, chosen)
@@ -210,7 +216,7 @@ def _fit_table(
         result,
         source=result.source or replace(data.source, n_jobs=options.get("n_jobs")),
         parameters=None if result.parameters is None else result.parameters + learned,
-        notes=(*result.notes, *power_notes(powers or (), data.names)),
+        notes=(*result.notes, *power_notes(powers or (), data.names), *slab_notes(data, result)),
         transforms=scales,
         powers=powers,
         frame=data.frame,
