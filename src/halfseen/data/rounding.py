@@ -17,8 +17,16 @@ from halfseen.data.cells import called, print_number
 from halfseen.data.conventions import find_column
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.table import check_finite, frame_kind, read_table, with_names
-from halfseen.errors import AssumptionWarning, InputError, argument, spelled
-from halfseen.missingness.base import Missingness
+from halfseen.errors import (
+    AssumptionWarning,
+    ContradictionError,
+    InputError,
+    argument,
+    spelled,
+)
+from halfseen.missingness.base import ColumnwiseMissingness, Missingness
+from halfseen.missingness.combined import Combined
+from halfseen.missingness.sets import Interval
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -74,6 +82,8 @@ class Rounded:
             rows = np.flatnonzero(data.seen[:, j])
             ends = self._ends(data.lower[rows, j], data.names[j], name, rows)
             lower[rows, j], upper[rows, j] = ends
+        if self.rule is not None:
+            _cut(data, lower, upper, self.rule.for_columns(data.names))
         return data.with_ends(lower, upper)
 
     def _places(self, names: Sequence[str]) -> list[tuple[int, str]]:
@@ -138,7 +148,8 @@ def rounded(
     how : "nearest", "down" or "up", or dict
         In which direction; "down" for an age in completed years.
     rule : Missingness, optional
-        What hides other values of the table.
+        What hides other values of the table, by what they were before they were rounded: intervals
+        are cut at its limits.
 
     Returns
     -------
@@ -219,13 +230,48 @@ def as_recorded(
     rule = missingness.rule
     if rule is not None:
         rule = rule.for_columns(recorded.names)
-        # Of what is recorded: intervals of rounded values may reach across a limit.
-        told = ~recorded.seen & ~recorded.blank
         if at_random is None:
-            # As if nothing had been rounded: only limits say that blank cells were not hidden.
-            at_random = recorded.blank & told.any(axis=0)
-        rule.check(recorded.values, recorded.names, told | np.asarray(at_random, dtype=bool))
+            # As if nothing had been rounded: limits alone say that blank cells were not hidden.
+            at_random = recorded.blank & (~recorded.seen & ~recorded.blank).any(axis=0)
     return missingness.intervals(recorded), rule, at_random
+
+
+def _shown(rule: Missingness, column: int, n: int) -> tuple[Floats, Floats]:
+    """Return the ends of the interval that a rule shows of a column, in each row."""
+    everywhere = np.full(n, -np.inf), np.full(n, np.inf)
+    if isinstance(rule, Combined):
+        for columns, part in rule.parts:
+            if column in columns:
+                return _shown(part, columns.index(column), n)
+    if not isinstance(rule, ColumnwiseMissingness):
+        return everywhere
+    own = rule.column_rule(column)
+    if isinstance(own.seen_set, Interval):
+        return np.full(n, own.seen_set.lower), np.full(n, own.seen_set.upper)
+    if own.group is None:
+        return everywhere
+    if own.group.size != n:
+        raise InputError(f"the limits are given for {own.group.size} rows, but the data have {n}.")
+    return own.lower[own.group], own.upper[own.group]
+
+
+def _cut(data: IntervalData, lower: Floats, upper: Floats, rule: Missingness) -> None:
+    """Cut intervals of recorded values at what a rule shows; raise where nothing is left."""
+    rounded = data.seen & (lower < upper)
+    for j in np.flatnonzero(rounded.any(axis=0)).tolist():
+        low, high = _shown(rule, j, len(data))
+        own = rounded[:, j]
+        lower[own, j] = np.maximum(lower[own, j], low[own])
+        upper[own, j] = np.minimum(upper[own, j], high[own])
+        wrong = np.flatnonzero(own & (lower[:, j] > upper[:, j]))
+        if wrong.size:
+            raise ContradictionError(
+                f"the value {print_number(data.lower[wrong[0], j])} is recorded, but the rule hides "
+                f"all that is rounded to it ({wrong.size} such cells). Correct the rule or the step, or "
+                "set the value to NaN if it was not really seen.",
+                int(wrong[0]),
+                data.names[j],
+            )
 
 
 def _as_intervals(X: Any, names: Sequence[str] | None) -> IntervalData:

@@ -9,8 +9,8 @@ from halfseen.solvers.prepared_table import PreparedTable
 from halfseen.solvers.result import Estimate, Note, Status, name_some
 
 # Intervals of so many standard deviations are slabs. Values that are rounded to steps of three say of
-# the standard deviation what 0.37 times as many exact ones would, 0.13 to 0.65 depending on where the mean
-# lies; to steps of one 0.86, whatever the mean.
+# the standard deviation what 0.37 times as many exact ones would, 0.13 to 0.65 depending on where
+# the mean lies; to steps of one 0.86, whatever the mean.
 SLAB = 3.0
 # Share of the cells of a column that are slabs where it rests on them.
 MOSTLY = 0.5
@@ -32,7 +32,7 @@ def slab_notes(data: PreparedTable, result: Estimate) -> list[Note]:
         return []
     text = (
         f"Values of {name_some(names)} are known to intervals of more than {SLAB:g} standard "
-        "deviations, as where they were rounded to a coarse step: how far they spread rests on normality more than "
-        "on what was recorded."
+        "deviations, as where they were rounded to a coarse step: how far they spread rests on "
+        "normality more than on what was recorded."
     )
     return [Note(Status.WEAKLY_IDENTIFIED, text)]
