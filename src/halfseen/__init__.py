@@ -6,6 +6,7 @@ from halfseen import metrics, planning, samplers, solvers
 from halfseen.data import (
     IntervalData,
     PairMoments,
+    Rounded,
     RowBlocks,
     UnreadableError,
     from_frame,
@@ -83,6 +84,7 @@ __all__ = [
     "Probability",
     "RarelyHitError",
     "RegressionFit",
+    "Rounded",
     "RowBlocks",
     "RowTruncation",
     "RuleError",

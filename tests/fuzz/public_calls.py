@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 import halfseen as hs
 
@@ -58,6 +59,9 @@ INDEX = np.array([[-1, 0], [1, -1]], dtype=np.int32)
 BELOW = hs.missingness.one_interval_each(np.full(2, -np.inf), np.array([0.5, 2.0]))
 SIDE = np.where(np.isnan(X), -1.0, 0.0)
 MASK = np.isnan(X[:4])
+LONG = pd.DataFrame(
+    {"id": ["a", "a", "b"], "of": ["x", "y", "x"], "x": [1.0, 2.0, 3.0], "well": "A"}
+)
 
 
 def of_table(name: str, call: Callable[[Any], Any]) -> Call:
@@ -360,6 +364,17 @@ DATA = [
     Call("halfseen.from_frame", hs.from_frame, X, takes_arrays=False),
     Call("halfseen.read_csv", hs.read_csv, X, takes_arrays=False),
     Call("halfseen.read_parquet", hs.read_parquet, X, takes_arrays=False),
+    Call(
+        "halfseen.read_long",
+        lambda a: hs.read_long(a, id="id", variable="of", value="x"),
+        X,
+        takes_arrays=False,
+    ),
+    Call(
+        "halfseen.read_long",
+        lambda a: hs.read_long(LONG, id="id", variable="of", value="x", keep=a),
+        "well",
+    ),
     Call("halfseen.read_limits", lambda a: hs.read_limits(a, hs.IntervalData(X, X)), X, False),
     Call("halfseen.write_csv", lambda a: hs.write_csv(a, "unwritten.csv"), X, False),
 ]
@@ -405,6 +420,11 @@ RULES = [
         np.array([[1.0, 0.0]]),
     ),
     Call("halfseen.LinearThreshold.seen", LINEAR.seen, Y),
+    Call("halfseen.rounded", hs.rounded, 0.5),
+    Call("halfseen.rounded", lambda a: hs.rounded({"x0": a}), np.array([5.0, 1.0])),
+    Call("halfseen.rounded", lambda a: hs.rounded(0.5, a), "down"),
+    Call("halfseen.rounded", lambda a: hs.rounded(0.5, rule=a), RULE),
+    Call("halfseen.Rounded.intervals", hs.rounded({"x0": [0.5, 0.0]}, rule=RULE).intervals, Y),
     Call("halfseen.rules", hs.rules, np.array(["lead: > 0", "zinc: 0..5"])),
     Call("halfseen.rules", lambda a: hs.rules("lead: > 0", columns=a), np.array(["lead", "zinc"])),
     Call("halfseen.at_least", hs.at_least, 0.5),

@@ -63,6 +63,14 @@ TABLE_OPTIONS: tuple[dict[str, Any], ...] = (
     {"encoding": "latin-1"},
     {"encoding": "utf-16", "unreadable": "missing"},
 )
+LONG_OPTIONS: tuple[dict[str, Any], ...] = (
+    {"id": "site", "variable": "zinc", "value": "lead"},
+    {"id": "lead", "time": "zinc", "value": "lead_flag", "unreadable": "missing"},
+    {"id": "zinc", "time": "site", "variable": "lead", "value": "lead"},
+    {"id": "site", "time": "zinc", "value": "lead", "keep": "lead_flag", "separator": ","},
+    {"id": "lead", "variable": "site", "value": "zinc", "covariates": ["lead_flag"]},
+    {"id": "lead", "variable": "zinc", "value": "site", "limits": "lead_flag", "decimal": ","},
+)
 LIMITS_OPTIONS: tuple[dict[str, Any], ...] = (
     {},
     {},
@@ -99,6 +107,14 @@ def read_table(content: bytes, options: dict[str, Any]) -> None:
     assert (data.lower <= data.upper).all()
     repr(data)
     data.holes()
+
+
+def read_long(content: bytes, options: dict[str, Any]) -> None:
+    """Read a file of bytes as a long table."""
+    data = hs.read_long(io.BytesIO(content), **options)
+    assert data.shape == (len(data.labels), len(data.names))
+    assert (data.lower <= data.upper).all()
+    repr(data)
 
 
 def read_limits(content: bytes, options: dict[str, Any]) -> None:

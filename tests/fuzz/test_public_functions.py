@@ -40,7 +40,7 @@ RECORDS = {
     *("RatioTest", "StandardErrors", "TotalVariation", "SelfCensoringPlan", "MissingDescentPlan"),
     *("PilotPlan", "Contradiction", "Diagnosis", "Finding", "Mark", "Normality", "NormalityTest"),
     *("PairShares", "Share", "ColumnRule", "Box", "Parts", "Polyhedra", "Holes", "Inequalities"),
-    *("SetTable", "Scan", "Rejection", "RowBlocks"),
+    *("SetTable", "Scan", "Rejection", "RowBlocks", "Rounded"),
     *("LearnedPower", "Loss", "Losses", "Sensitivity", "Tails"),
     *("Comparison", "ConditionalRegression", "MarginalEffects"),
     *("RegressionErrors", "RegressionFit", "RegressionIntervals"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from halfseen.checks import is_iterable
 from halfseen.data.cell_columns import ReadColumn
 from halfseen.data.cells import BLANK, CellFormat, called, shorten
 from halfseen.data.conventions import find_column
@@ -204,7 +205,7 @@ def _of_value(names: LongNames, what: str) -> str | None:
 
 
 def _listed(names: Sequence[str] | str | None) -> list[str]:
-    alone = isinstance(names, str) or not isinstance(names, Iterable)
+    alone = isinstance(names, str) or not is_iterable(names)
     return [] if names is None else [str(name) for name in ([names] if alone else names)]
 
 
