@@ -64,6 +64,14 @@ def test_the_command_that_the_error_says_works_as_it_stands(lab):
     )
 
 
+def test_a_long_command_stands_on_one_line(lab, tmp_path):
+    name = "analyte as it is named in the contract"
+    text = (tmp_path / "long.csv").read_text().replace("Analyte", name)
+    (tmp_path / "long.csv").write_text(text)
+    told = lab("fit", "long.csv").stderr
+    assert f"  halfseen fit long.csv --id Sample --variable '{name}' --value Result\n" in told
+
+
 def test_columns_that_are_kept_and_covariates(lab):
     out = lab("fit", "long.csv", *HOW, "--keep", "Well", "--covariates", "Depth", "--json")
     assert [*json.loads(out.stdout)["mean"]] == ["Depth", "lead", "zinc"]

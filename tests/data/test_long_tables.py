@@ -73,6 +73,11 @@ LAYOUTS = {
         "Sample,Analyte,Result,Unit",
         *("W1,lead,<0.5,ug/L", "W1,zinc,12,mg/L", "W2,lead,0.7,µg/l", "W2,zinc,9,mg/L"),
     ),
+    "names in one word, a decimal comma and two limits": rows(
+        "Sample;Place;Analyte;Result;ResultQualifier;MDL;PQL;Remark",
+        *("W1;Mill;lead;;U;0,5;;x", "W1;Mill;zinc;12,0;;1;;", "W2;Dam;lead;0,7;;0,5;;y"),
+        "W2;Dam;zinc;9;;1;;",
+    ),
     "lower and upper ends": rows(
         "Sample,Analyte,Result_lower,Result_upper",
         *("W1,lead,,0.5", "W1,zinc,12,12", "W2,lead,0.7,0.7", "W2,zinc,9,9"),
@@ -82,7 +87,7 @@ LAYOUTS = {
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_layouts_of_laboratories(layout):
-    data = read(LAYOUTS[layout], **LAB)
+    data = read(LAYOUTS[layout], **LAB, decimal="," if "comma" in layout else ".")
     assert (data.names, to_cells(data)) == SAME
     assert data.labels == ("W1", "W2")
 
@@ -99,7 +104,11 @@ def test_flags_and_limits_that_are_named():
         "Sample,Analyte,Result,Remark,Reported,MDL,RL",
         *("W1,lead,0.2,U,x,0.1,0.5", "W2,lead,0.7,,y,0.1,0.5"),
     )
-    assert to_cells(read(text, **LAB)) == [["0.2"], ["0.7"]]
+    # Flags that nobody named are not left unread.
+    assert "holds flags such as 'U'. If they are those of Result, say flags='Remark'" in refused(
+        text, **LAB
+    )
+    assert to_cells(read(text, **LAB, companions=False)) == [["0.2"], ["0.7"]]
     assert to_cells(read(text, **LAB, flags="Remark")) == [["<0.2"], ["0.7"]]
     with pytest.warns(hs.AssumptionWarning, match=r"line 2: 0.2, where the limit is 0.5"):
         data = read(text, **LAB, flags={"Result": "Remark"}, limits="RL")
@@ -324,6 +333,9 @@ def test_a_long_file_is_recognised_in_the_error(tmp_path):
             work()
         assert TELLS.format(source) in str(caught.value)
     assert hs.read_long(path, id="Sample", variable="Analyte", value="Result").shape == (8, 3)
+    german = LONG.replace(",", ";").replace(".", ",").replace("Qual", "ResultQualifier")
+    with pytest.raises(hs.InputError, match=r"value='Result', decimal=','\)"):
+        hs.read_csv(io.StringIO(german), decimal=",")
 
 
 @pytest.mark.parametrize("index", ["Analyte", "Sample", None])

@@ -30,6 +30,8 @@ from halfseen.missingness.rule_parts import RuleError
 
 LOOK, UNUSABLE, CONTRADICTION, NOT_DETERMINED, INTERRUPTED = 1, 2, 3, 4, 130
 WIDTH = 79
+# How a line begins that is a command by itself, which is never folded.
+COMMAND = "  halfseen "
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -97,6 +99,8 @@ def say(text: str) -> None:
         parts = textwrap.wrap(
             line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
         )
+        if line.startswith(COMMAND):
+            parts = [line]
         for part in parts or [""]:
             typer.echo(part, err=True)
 

@@ -10,8 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.data.cell_columns import (
+    EXACT,
+    SILENT,
     ReadColumn,
     example_of_numbers,
+    meaning_of,
     read_column,
     read_wanted,
 )
@@ -28,6 +31,8 @@ LIMITS = frozenset(
         *("quantitationlimit", "quantificationlimit", "limitofdetection", "limitofquantification"),
     )
 )
+# How names of columns of flags end, without what is no letter: also those of ResultQualifier.
+FLAGS = ("flag", "flags", "qualifier", "qualifiers", "qual", "quals", "qualcode", "censored")
 UNITS = frozenset(("unit", "units", "resultunit", "resultunits", "uom"))
 # Units without "/" or "%": of any other word that stands in a column called unit nobody knows.
 UNIT_WORDS = frozenset(
@@ -69,6 +74,23 @@ def plain_name(name: str) -> str:
     return "".join(character for character in name.casefold() if character.isalpha())
 
 
+def is_called_flags(name: str) -> bool:
+    """Whether a column is named like flags, in whichever way its words are joined."""
+    return bool(flag_kind(name)) or plain_name(name).endswith(FLAGS)
+
+
+def only_flags(raw: RawColumn) -> str:
+    """Return a flag that says of values where they lie, if a column holds flags alone; else nothing."""
+    example = ""
+    for text in dict.fromkeys(raw.texts or ()):
+        meaning = None if text is None else meaning_of(text, "qualifier")
+        if meaning is None:
+            return ""
+        if meaning not in (SILENT, EXACT):
+            example = example or str(text)
+    return example
+
+
 def read_values(
     table: Columns,
     form: CellFormat,
@@ -108,21 +130,42 @@ def _wanted(
 ) -> Wanted:
     """Find the columns that speak of the values."""
     own: dict[str, int] = {}
-    flags: list[int] = []
     for j, name in enumerate(table.names):
         base, suffix = split_name(name)
-        mine = bool(base) and base.casefold() == value.casefold()
-        if suffix in (*ENDS, *ENDS.values()):
-            own |= {suffix: j} if mine else {}
-        elif j not in taken and flag_kind(name) and (mine or not base) and companions:
-            flags += [] if example_of_numbers(table.column(j), form) else [j]
-    if declared is not None:
-        flags = [find_column(table.names, declared, argument("flags"))]
+        if base.casefold() == value.casefold() and suffix in (*ENDS, *ENDS.values()):
+            own[suffix] = j
     if value not in table.names and companions:
         for low, high in ENDS.items():
             if low in own and high in own:
                 return Wanted(value, None, lower=own[low], upper=own[high])
-    return Wanted(value, find_column(table.names, value, argument("value")), tuple(flags))
+    place = find_column(table.names, value, argument("value"))
+    if declared is not None:
+        return Wanted(value, place, (find_column(table.names, declared, argument("flags")),))
+    others = [j for j in range(len(table.names)) if j not in (*taken, place)] if companions else []
+    flags = [j for j in others if _speaks(table, form, j, value)]
+    for j in others:
+        if j not in flags and (example := only_flags(table.column(j))):
+            name = table.names[j]
+            option = spelled(f"flags={name!r}", f"--flag {shlex.quote(name)}")
+            raise InputError(
+                f"column {called(name)} holds flags such as {shorten(example)}. If they are those of "
+                f"{called(value)}, say {option}; else pass {argument('companions', False)}."
+            )
+    return Wanted(value, place, tuple(flags))
+
+
+def _speaks(table: Columns, form: CellFormat, place: int, value: str) -> bool:
+    """Whether a column holds the flags of the values, by its name."""
+    name = table.names[place]
+    base = split_name(name)[0].casefold()
+    # Those of other columns are named after them.
+    other = base not in ("", value.casefold()) and base in {one.casefold() for one in table.names}
+    return (
+        is_called_flags(name)
+        and not other
+        and (not base or base == value.casefold() or bool(only_flags(table.column(place))))
+        and not example_of_numbers(table.column(place), form)
+    )
 
 
 def _flagged(

@@ -6,11 +6,11 @@ import re
 import shlex
 import warnings
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from halfseen.data.cells import A_DATE, TRUE_FALSE, CellFormat, called, read_cell, shorten
-from halfseen.data.conventions import flag_kind, split_name
-from halfseen.data.long_cells import LIMITS, UNITS, plain_name
+from halfseen.data.conventions import split_name
+from halfseen.data.long_cells import LIMITS, UNITS, is_called_flags, only_flags, plain_name
 from halfseen.data.raw_columns import Columns, FileColumns
 from halfseen.errors import AssumptionWarning, InputError, argument, spelled
 
@@ -29,6 +29,8 @@ MOST_TWICE = 0.1
 # With more columns of measurements, and none that is called a value, a table is wide.
 MOST_MEASURED = 6
 SHOWN = 2
+# What is meant as a number, though it cannot be read as one.
+ALMOST = re.compile(r"\s*[<>]?=? *[+-]?[0-9]+([.,][0-9]+)*\s*[^-\w]*\s*$")
 
 
 class LongShape(NamedTuple):
@@ -65,7 +67,7 @@ def ask_if_long(
     names = table.names
     asked = [columns] if isinstance(columns, str) else columns
     chosen = asked is not None and names[shape.value] in map(str, asked)
-    told = _sentence(table, shape)
+    told = _sentence(table, form, shape)
     is_words = _kind(table, form, shape.words) != "numbers" and str(index) != names[shape.words]
     if asked is None and unreadable == "refuse" and is_words:
         choose = f"choose the columns to read with {argument('columns')}"
@@ -74,13 +76,15 @@ def ask_if_long(
         warnings.warn(told, AssumptionWarning, stacklevel=3)
 
 
-def _sentence(table: Columns, shape: LongShape) -> str:
+def _sentence(table: Columns, form: CellFormat, shape: LongShape) -> str:
     names = table.names
     parts = {"id": shape.id, "variable": shape.variable, "time": shape.time, "value": shape.value}
-    asked = {what: names[place] for what, place in parts.items() if place is not None}
+    asked: dict[str, Any] = {k: names[place] for k, place in parts.items() if place is not None}
     is_file = isinstance(table, FileColumns) or table.frame is None
     known = is_file and table.source != "the open file"
     source = repr(table.source) if known else ("file" if is_file else "frame")
+    written = {"decimal": form.decimal, "thousands": form.thousands}
+    asked |= {what: sign for what, sign in written.items() if sign not in (None, ".")}
     python = ", ".join([source, *(f"{what}={name!r}" for what, name in asked.items())])
     options = " ".join(f"--{what} {shlex.quote(name)}" for what, name in asked.items())
     file = shlex.quote(str(table.source)) if known else "-"
@@ -189,9 +193,11 @@ def _kind(table: Columns, form: CellFormat, place: int) -> str:
     name = table.names[place]
     base, suffix = split_name(name)
     letters = plain_name(name)
-    if flag_kind(name) or (base and suffix) or letters in UNITS or letters in LIMITS:
-        return ""
     raw = table.column(place)
+    if is_called_flags(name) or (base and suffix) or letters in UNITS or letters in LIMITS:
+        return ""
+    if only_flags(raw):
+        return ""
     if raw.kind:
         return "dates" if raw.kind == "dates or times" else ""
     if raw.texts is None:
@@ -202,7 +208,8 @@ def _kind(table: Columns, form: CellFormat, place: int) -> str:
     if cell.problem == A_DATE:
         return "dates"
     if cell.problem and cell.problem != TRUE_FALSE:
-        return "words"
+        # Such as 0,31 where the decimal sign was not said.
+        return "numbers" if ALMOST.match(first) else "words"
     known = cell.not_detected or cell.lower > -float("inf") or cell.upper < float("inf")
     return "numbers" if known else ""
 
