@@ -272,6 +272,20 @@ def check_units(
             )
 
 
+def doubt_cases(heads: Sequence[str], column: str) -> None:
+    """Warn of names that differ in nothing but their case or spaces."""
+    first: dict[str, str] = {}
+    for head in heads:
+        other = first.setdefault("".join(head.casefold().split()), head)
+        if other != head:
+            warnings.warn(
+                f"column {called(column)} has {shorten(other)} and {shorten(head)}, which are read as "
+                "two variables. If they are one, write them alike.",
+                AssumptionWarning,
+                stacklevel=6,
+            )
+
+
 def _plain_unit(text: str) -> str:
     return "".join(text.casefold().replace("μ", "u").replace("µ", "u").split())
 

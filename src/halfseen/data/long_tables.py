@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from halfseen.data.interval_data import IntervalData
 from halfseen.data.long_cells import (
     NOTHING,
     check_units,
+    doubt_cases,
     numbers_in,
     read_constant,
     read_values,
@@ -31,7 +31,7 @@ from halfseen.data.plain_columns import is_frame
 from halfseen.data.raw_columns import Columns, FileColumns, FrameColumns, open_parquet
 from halfseen.data.readers import check_read
 from halfseen.data.visit_order import order_visits
-from halfseen.errors import AssumptionWarning, InputError, argument
+from halfseen.errors import InputError, argument
 
 Integers = NDArray[np.intp]
 Mask = NDArray[np.bool_]
@@ -270,7 +270,7 @@ def _variables(table: Columns, place: int | None) -> tuple[list[str], Integers]:
     texts = _keys(table, place, {""})
     present, levels = dict.fromkeys(texts), table.levels(place)
     heads = [*present] if levels is None else [level for level in levels if level in present]
-    _doubt_cases(heads, table.names[place])
+    doubt_cases(heads, table.names[place])
     number = {head: k for k, head in enumerate(heads)}
     return heads, np.array([number[text] for text in texts], dtype=np.intp)
 
@@ -299,20 +299,6 @@ def _chosen(names: LongNames, heads: Sequence[str], variables: Sequence[str]) ->
     if not out or len(set(out)) < len(out):
         raise InputError(f"{argument('columns')} names a column twice, or none.")
     return out
-
-
-def _doubt_cases(heads: Sequence[str], column: str) -> None:
-    """Warn of names that differ in nothing but their case or spaces."""
-    first: dict[str, str] = {}
-    for head in heads:
-        other = first.setdefault("".join(head.casefold().split()), head)
-        if other != head:
-            warnings.warn(
-                f"column {called(column)} has {shorten(other)} and {shorten(head)}, which are read as "
-                "two variables. If they are one, write them alike.",
-                AssumptionWarning,
-                stacklevel=6,
-            )
 
 
 def _forget(cells: ReadColumn, rows: Mask) -> None:
@@ -383,26 +369,27 @@ def _assembled(
             f"{argument('covariates')} names {clash.pop()!r}, as a variable is called."
         )
     more = len(before)
-    shape = len(labels), more + len(heads)
-    absent = np.ones(shape, dtype=bool)
+    columns = np.where(columns < 0, -1, columns + more)
+    absent = np.ones((len(labels), more + len(heads)), dtype=bool)
     absent[:, :more] = False
-    absent[rows[known], columns[known] + more] = False
+    absent[rows[known], columns[known]] = False
     blank = ReadColumn.blank(absent.size)
-    ends = []
-    for end in ("lower", "upper", "not_detected"):
-        wide = getattr(blank, end).reshape(shape)
+
+    def wide(end: str) -> NDArray[Any]:
+        out: NDArray[Any] = getattr(blank, end).reshape(absent.shape)
         for k, read in enumerate(before.values()):
-            wide[:, k] = getattr(read, end)
-        wide[rows[known], columns[known] + more] = getattr(cells, end)[known]
-        ends.append(wide)
+            out[:, k] = getattr(read, end)
+        out[rows[known], columns[known]] = getattr(cells, end)[known]
+        return out
+
     data = IntervalData(
-        ends[0],
-        ends[1],
+        wide("lower"),
+        wide("upper"),
         [*before, *heads],
         labels=labels,
-        not_detected=ends[2],
+        not_detected=wide("not_detected"),
         frame=table.frame,
         index=table.index_of(list(table.names).index(names.id), first),
         kept={name: constant(name) for name in _listed(names.keep)},
     )
-    return Long(data, rows, np.where(columns < 0, -1, columns + more), absent)
+    return Long(data, rows, columns, absent)
