@@ -99,6 +99,8 @@ _OPTIONS = {
     "client=": "--scheduler",
     "companions=False": "--no-companions",
     "resume=True": "--resume",
+    "flags=": "--flag",
+    "limits=": "--limit",
 }
 
 

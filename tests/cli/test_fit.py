@@ -196,7 +196,7 @@ def test_an_interrupt_leaves_no_file(halfseen, tmp_path, monkeypatch):
 def test_advice_is_told_in_options(halfseen, tmp_path):
     (tmp_path / "data.csv").write_text("site,lead\nmill,1\nwell,2\n")
     told = _flat(halfseen("fit", "data.csv"))
-    assert "leave it out with --columns, or make it the row labels with --index site." in told
+    assert "leave it out with --exclude site, or make it the row labels with --index site." in told
 
 
 def test_names_and_cells_are_quoted_as_they_are(halfseen, tmp_path):

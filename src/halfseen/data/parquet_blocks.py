@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from halfseen.checks import is_iterable
-from halfseen.data.conventions import find_column
+from halfseen.data.names import find_column
 from halfseen.data.parquet_files import (
     OPEN,
     FileStamp,
