@@ -385,3 +385,9 @@ def test_a_limit_that_is_no_number_is_refused():
         hs.InputError, match=r"line 3, column Pb_RL: a limit is a number, or empty; got 'x'"
     ):
         hs.read_csv(io.StringIO("Pb,Pb_RL\nND,0.05\n0.3,x\n"), limits={"Pb": "Pb_RL"})
+
+
+def test_flags_in_a_frame_of_numbers_are_not_modelled():
+    frame = pd.read_csv(io.StringIO(LAYOUTS["NADA, 0 and 1"].text))
+    with pytest.raises(hs.InputError, match=r"column 'PbCen' holds 0 and 1.*from_frame"):
+        hs.fit(frame)

@@ -92,7 +92,7 @@ def fit(
 def note_of_blanks(given: Input) -> None:
     """Say how blank cells are read where no rule speaks of them."""
     count = int(given.data.blank.sum())
-    if given.rule is None and count:
+    if given.rule is None and count and given.missing_at_random is None:
         say(
             f"note: no rule is stated, so {count} blank cells are taken to be missing at random. If "
             "they are blank because of their values, state the rule with --seen or --limits."
