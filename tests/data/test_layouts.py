@@ -184,6 +184,10 @@ LAYOUTS = {
         LEAD,
         {"limits": {"Pb": "Pb_LOD"}, "saturated": True},
     ),
+    "LIMS, a limit in the cell and another beside it": Layout(
+        "Pb,Pb_RL\n<0.05,0.1\n0.4,0.1\n",
+        "In 1 row Pb is not detected, but holds another number than the limit in Pb_RL",
+    ),
     "LIMS, limits of nothing": Layout(
         "Lead,Pb_RL\n0.4,0.05\n0.31,0.05\n",
         "column Pb_RL is named like detection limits, but there is no column Pb alone. Say of which "
@@ -232,6 +236,11 @@ LAYOUTS = {
     ),
     "aligned by blanks": Layout(
         "Pb      Zn\n<0.05   12\n0.31    <5\n<0.1    7.5  \n0.72    9\n", BOTH, {"separator": " "}
+    ),
+    "names of samples and blanks": Layout(
+        "sample Pb Zn\nA <0.05 12\nB 0.31 <5\n",
+        {"Pb": ["<0.05", "0.31"], "Zn": ["12", "<5"]},
+        {"index": "sample"},
     ),
     "a cell with a blank in it": Layout(
         "Pb conc\n0.05 U\n0.31 J\n", {"Pb conc": ["<0.05", "0.31"]}, warning="J marks"
@@ -362,6 +371,10 @@ def test_what_messages_advise_is_spelled_for_who_reads_them():
         ({"flags": {"Pb": "Pb"}}, "a column of flags is another one than 'Pb'"),
         ({"flags": {"Pb": "PbCen:7"}}, "PbCen marks no cell of Pb with '7'; it holds '1', '0'"),
         ({"flags": 3}, "must be a dict"),
+        ({"flags": {"Pb": 3}}, "must be a dict"),
+        ({"flags": "Pb=PbCen"}, "must be a dict"),
+        ({"flags": {3: "PbCen"}}, "there is no column '3'"),
+        ({"exclude": 3}, "exclude= must be names of columns"),
         ({"flags": ["PbCen"]}, "is written as a column, =,"),
         ({"limits": {"Pb": "Pb"}}, "cannot be its own limit"),
         ({"exclude": "Zn*"}, r"no column is named like 'Zn\*'"),

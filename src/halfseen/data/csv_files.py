@@ -234,8 +234,12 @@ def _is_cut_by_blanks(source: str, text: str) -> bool:
     width, widths = len(records[0]), {len(cells) for cells in records[1:]}
     if not ((width > 1 and widths == {width}) or _has_row_names(records, " ", text)):
         return False
-    # Not within "0.05 U" or "< 0.05": columns hold numbers, or truths.
+    # Not within "0.05 U" or "< 0.05": columns hold numbers, or truths, after one of names of rows.
     columns = [*zip(*records[1:], strict=True)][-width:]
+    first = columns[0]
+    named = len(set(first)) == len(first) and all(any(map(str.isalnum, cell)) for cell in first)
+    if width > 1 and named:
+        columns = columns[1:]
     return all(
         any(any(map(str.isdigit, cell)) for cell in column)
         or all(cell.casefold() in TRUTHS for cell in column)

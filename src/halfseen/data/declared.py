@@ -72,9 +72,10 @@ def _texts(given: Any, name: str) -> list[tuple[str, str]]:
     if given is None:
         return []
     if isinstance(given, Mapping):
-        pairs = [(k, v) for k, of in given.items() for v in ([of] if isinstance(of, str) else of)]
-        return [(f"{key}={value}", where) for key, value in pairs]
-    if isinstance(given, str) or not isinstance(given, Sequence):
+        listed = {k: [v] if isinstance(v, str) else v for k, v in given.items()}
+        if all(isinstance(of, Sequence) for of in listed.values()):
+            return [(f"{key}={value}", where) for key, of in listed.items() for value in of]
+    if isinstance(given, str | Mapping) or not isinstance(given, Sequence):
         raise InputError(
             f"{where} must be a dict from columns to their second columns, such as "
             f"{{'Pb': 'PbCen'}}; got {given!r}."

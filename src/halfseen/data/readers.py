@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -306,6 +306,8 @@ def read_columns(
 def _left_out(table: Columns, exclude: Sequence[str] | str) -> list[int]:
     """Return the columns that are left out."""
     where = argument("exclude")
+    if not isinstance(exclude, Iterable):
+        raise InputError(f"{where} must be names of columns; got {exclude!r}.")
     asked = [exclude] if isinstance(exclude, str) else exclude
     names = expand(map(str, asked), table.names, where)
     return [find_column(table.names, name, where) for name in names]
@@ -377,6 +379,8 @@ def _unreadable_lines(
         if len(others) > SHOWN:
             rest = _by_column(Counter(cell.column for cell in others[SHOWN:]))
             lines.append(f"  and {len(others) - SHOWN} more: {rest}.")
+    # A flag that is not known says that its cell may be hidden because of its value.
+    if any("has the flag" not in cell.reason for cell in others):
         lines.append(
             f"Correct them; or tell words of your own with {argument('not_detected')} and "
             f"{argument('missing')}; or pass {argument('unreadable', 'missing')} to take them as "

@@ -43,6 +43,7 @@ def read_wanted(
         return read_ends(lower, upper, form)
     raw = _measurements(table, wanted.value)
     cells = read_column(raw, form)
+    stated = _below(cells)
     if wanted.flags:
         flags = [table.column(flag.place) for flag in wanted.flags]
         _check_marks(raw.name, flags, wanted.flags)
@@ -51,7 +52,7 @@ def read_wanted(
     if wanted.limits:
         limits = [(table.names[place], _limits(table, form, place)) for place in wanted.limits]
         name, limit = _the_limits(cells, raw.name, limits)
-        _apply_limits(cells, raw.name, name, limit, form, wanted, saturated)
+        _apply_limits(cells, stated, raw.name, name, limit, form, wanted, saturated)
     return cells
 
 
@@ -151,6 +152,7 @@ def _below(cells: ReadColumn) -> Mask:
 
 def _apply_limits(
     cells: ReadColumn,
+    own: Mask,
     column: str,
     name: str,
     limit: Floats,
@@ -158,7 +160,10 @@ def _apply_limits(
     wanted: Wanted,
     saturated: bool,
 ) -> None:
-    """Put cells that are not detected below their limits, and ask where that is not clear."""
+    """Put cells that are not detected below their limits, and ask where that is not clear.
+
+    Cells that state an ``own`` limit, as in ``<0.05``, hold nothing that was put in their place.
+    """
     known = np.isfinite(limit)
     seen = cells.lower == cells.upper
     if saturated:
@@ -168,7 +173,7 @@ def _apply_limits(
         _ask_what_is_below(cells, column, name, limit, form)
     stated = below & known & np.isfinite(cells.upper) & ~(seen & saturated)
     if not wanted.sure:
-        _check_stated(cells, stated, column, name, limit)
+        _check_stated(cells, stated, own, column, name, limit)
     below &= known
     cells.upper[below] = limit[below]
     cells.not_detected[below] = False
@@ -187,7 +192,7 @@ def _ask_what_is_below(
             f"{limit_option(column, name)} --saturated",
         )
         raise InputError(
-            f"{int(at.sum())} values of {called(column)} stand on or below their limits in "
+            f"{_counted(int(at.sum()), 'value')} of {called(column)} on or below the limit in "
             f"{called(name)} (the first is {print_number(cells.lower[row])}, at a limit of "
             f"{print_number(limit[row])}), and nothing says whether they were detected. If they stand "
             f"for what was not detected, say {clip}; if they are measured, {out}."
@@ -195,24 +200,30 @@ def _ask_what_is_below(
     blank = int((cells.missing & np.isfinite(limit)).sum())
     if blank and "" not in form.words:
         raise InputError(
-            f"{blank} blank cells of {called(column)} have limits in {called(name)}. If blank means not "
+            f"{_counted(blank, 'blank cell')} of {called(column)} with a limit in {called(name)}. If blank means not "
             f"detected, pass {argument('not_detected', '')}; if these values are missing for other "
             f"reasons, {argument('missing', '')}."
         )
 
 
-def _check_stated(cells: ReadColumn, stated: Mask, column: str, name: str, limit: Floats) -> None:
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _check_stated(
+    cells: ReadColumn, stated: Mask, own: Mask, column: str, name: str, limit: Floats
+) -> None:
     """Ask where a cell that was not detected holds another number than its limit."""
     odd = np.flatnonzero(stated & (cells.upper != limit))
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = cells.upper[odd] / limit[odd]
     put = any(np.all(np.abs(shares - one) <= ROUNDED * max(one, ROUNDED)) for one in SUBSTITUTES)
-    if not odd.size or (put and (limit[odd] > 0.0).all()):
+    if not odd.size or (put and (limit[odd] > 0.0).all() and not own[odd].any()):
         return
     row = int(odd[0])
     raise InputError(
-        f"{odd.size} cells of {called(column)} are not detected, but hold other numbers than their "
-        f"limits in {called(name)} (the first is {print_number(cells.upper[row])}, at a limit of "
+        f"In {_counted(odd.size, 'row')} {called(column)} is not detected, but holds another number than "
+        f"the limit in {called(name)} (the first is {print_number(cells.upper[row])}, at a limit of "
         f"{print_number(limit[row])}). If the limits are in {called(name)}, say "
         f"{limit_option(column, name)}; if the numbers in the cells are the limits, leave it out: "
         f"{argument('exclude', name)}."
