@@ -302,7 +302,18 @@ LAYOUTS = {
     ),
     "years": Layout("Year,Pb\n2001,0.3\n2004,0.4\n", {"Pb": ["0.3", "0.4"]}, {"exclude": "Year"}),
     "a flag under a name of its own": Layout(
-        "Pb,lt.Pb\n0.05,1\n0.31,0\n", "say flags={'Pb': 'lt.Pb:1'} where 1 marks them, or "
+        "Pb,lt.Pb\n0.05,1\n0.31,0\n",
+        "say flags={'Pb': 'lt.Pb:1'} where 1 marks them or flags={'Pb': 'lt.Pb:0'} where 0 marks them.",
+    ),
+    "codes of 1 and 2": Layout(
+        "Pb,Pb.code\n" + "0.05,2\n0.31,1\n" * 6, "say flags={'Pb': 'Pb.code:2'} where 2 marks them"
+    ),
+    "codes of 1 and 2, told": Layout(
+        "Pb,Pb.code\n0.05,2\n0.31,1\n0.1,2\n0.72,1\n", LEAD, {"flags": {"Pb": "Pb.code:2"}}
+    ),
+    "true and false under a name of its own": Layout(
+        "Pb,lessthan\n0.05,TRUE\n0.31,FALSE\n",
+        "If 'TRUE' marks values of a column X that are not detected, say flags={'X': 'lessthan:TRUE'}",
     ),
     "a dummy": Layout(
         "male,Pb\n" + "".join(f"{k % 2},{0.1 + 0.013 * k * k:.3f}\n" for k in range(12)),

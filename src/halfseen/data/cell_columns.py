@@ -23,6 +23,7 @@ from halfseen.data.cells import (
     shorten,
     tidy,
 )
+from halfseen.data.declared import flag_option
 from halfseen.data.raw_columns import RawColumn
 from halfseen.errors import argument
 
@@ -234,6 +235,17 @@ def whole_column(name: str, held: str, texts: Iterable[str]) -> str:
     shown = ", ".join(shorten(text, 20) for text in different[:2])
     more = ", ..." if len(different) > 2 else ""
     quoted = f" ({shown}{more})" if shown else ""
+    if held == "true and false":
+        # To leave out the flags of another column would make measurements of its limits.
+        mark = next(
+            (text for text in different if text.casefold() in ("true", "yes")), different[0]
+        )
+        return (
+            f"column {called(name)} holds {held}{quoted}. If {shorten(mark, 20)} marks values of a "
+            f"column X that are not detected, say {flag_option('X', name, mark)}. If it says nothing of "
+            f"another column, leave it out with {argument('exclude', name)}, or make it the row labels "
+            f"with {argument('index', name)}."
+        )
     return (
         f"column {called(name)} holds {held}{quoted}: leave it out with {argument('exclude', name)}, "
         f"or make it the row labels with {argument('index', name)}."

@@ -41,7 +41,8 @@ def doubt_columns(wanted: Sequence[Wanted], read: Mapping[str, ReadColumn]) -> N
         if one.flags or one.limits or one.value is None or not seen.size:
             continue
         different = np.unique(seen)
-        _doubt_flag(one.name, [other.name for other in wanted], different)
+        if np.isin(different, (0.0, 1.0)).all() or _are_codes(seen, different):
+            _doubt_flag(one.name, [other.name for other in wanted], different)
         _doubt_number_of_row(one.name, seen, different)
         plain = seen.size == len(cells.lower) or not cells.missing.all()
         if plain and 1 < different.size <= MOST_DIFFERENT and seen.size >= FEWEST_VALUES:
@@ -50,17 +51,24 @@ def doubt_columns(wanted: Sequence[Wanted], read: Mapping[str, ReadColumn]) -> N
 
 
 def _doubt_flag(name: str, names: Sequence[str], different: Floats) -> None:
-    if not np.isin(different, (0.0, 1.0)).all():
-        return
     for other in names:
         if len(other) < len(name) and _speaks_of(name, other):
-            one, zero = flag_option(other, name, "1"), flag_option(other, name, "0")
-            raise InputError(
-                f"column {called(name)} holds 0 and 1, and has the name of {called(other)} in it. If it "
-                f"says which values of {called(other)} are not detected, say {one} where 1 marks them, "
-                f"or {zero} where 0 does. If not, leave it out with {argument('exclude', name)}, or "
-                f"name it among {argument('columns')} to keep it as a column."
+            marks = [print_number(one) for one in different]
+            say = " or ".join(
+                f"{flag_option(other, name, mark)} where {mark} marks them" for mark in marks[::-1]
             )
+            raise InputError(
+                f"column {called(name)} holds {' and '.join(marks)}, and has the name of "
+                f"{called(other)} in it. If it says which values of {called(other)} are not detected, "
+                f"say {say}. If not, leave it out with {argument('exclude', name)}, or name it among "
+                f"{argument('columns')} to keep it as a column."
+            )
+
+
+def _are_codes(seen: Floats, different: Floats) -> bool:
+    """Whether values are few different whole numbers, as codes are."""
+    whole = bool((np.trunc(different) == different).all())
+    return whole and different.size <= MOST_DIFFERENT and seen.size >= FEWEST_VALUES
 
 
 def _speaks_of(name: str, other: str) -> bool:

@@ -192,17 +192,17 @@ def _ask_what_is_below(
             f"{limit_option(column, name)} --saturated",
         )
         raise InputError(
-            f"{_counted(int(at.sum()), 'value')} of {called(column)} on or below the limit in "
-            f"{called(name)} (the first is {print_number(cells.lower[row])}, at a limit of "
-            f"{print_number(limit[row])}), and nothing says whether they were detected. If they stand "
-            f"for what was not detected, say {clip}; if they are measured, {out}."
+            f"Nothing says whether {_counted(int(at.sum()), 'value')} of {called(column)} on or below "
+            f"the limit in {called(name)} were detected (the first is {print_number(cells.lower[row])}, "
+            f"at a limit of {print_number(limit[row])}). If they stand for what was not detected, say "
+            f"{clip}; if they are measured, {out}."
         )
     blank = int((cells.missing & np.isfinite(limit)).sum())
     if blank and "" not in form.words:
         raise InputError(
-            f"{_counted(blank, 'blank cell')} of {called(column)} with a limit in {called(name)}. If blank means not "
-            f"detected, pass {argument('not_detected', '')}; if these values are missing for other "
-            f"reasons, {argument('missing', '')}."
+            f"Nothing says what {_counted(blank, 'blank cell')} of {called(column)} with a limit in "
+            f"{called(name)} mean. If blank means not detected, pass {argument('not_detected', '')}; if "
+            f"these values are missing for other reasons, {argument('missing', '')}."
         )
 
 
@@ -222,9 +222,9 @@ def _check_stated(
         return
     row = int(odd[0])
     raise InputError(
-        f"In {_counted(odd.size, 'row')} {called(column)} is not detected, but holds another number than "
-        f"the limit in {called(name)} (the first is {print_number(cells.upper[row])}, at a limit of "
-        f"{print_number(limit[row])}). If the limits are in {called(name)}, say "
+        f"In {_counted(odd.size, 'row')} {called(column)} is not detected, but holds another number "
+        f"than the limit in {called(name)} (the first is {print_number(cells.upper[row])}, at a limit "
+        f"of {print_number(limit[row])}). If the limits are in {called(name)}, say "
         f"{limit_option(column, name)}; if the numbers in the cells are the limits, leave it out: "
         f"{argument('exclude', name)}."
     )
