@@ -311,7 +311,10 @@ class _Layout:
         self._refuse_doubts()
         for flag, others in self.lost.items():
             index = f", make a column of row labels the index with {argument('index')}"
-            raise InputError(f"{self._lost(flag)}{index * (len(others) > 1)}, {_remedy()}.")
+            raise InputError(
+                f"{self._lost(flag)}{index * (len(others) > 1)}; if it speaks of nothing that is read, "
+                f"{_remedy()}."
+            )
         first = {low: name for name, (low, _) in self.pairs.items()}
         taken = {*self.flags, *self.limits, *(high for _, high in self.pairs.values())}
         return [

@@ -361,8 +361,9 @@ def _how_far(test: NormalityTest) -> str:
     # Beyond the simulations p-values are extrapolated, which gives their order of magnitude at best.
     beyond = " by extrapolation" if test.adjusted < 1e-3 and not test.deviation else ""
     statistic = "" if test.deviation else f"A² = {test.statistic:.2f}, "
+    share = f"Up to {test.distance:.0%}" if test.distance >= 0.005 else "Less than 1%"
     return (
-        f"Up to {test.distance:.0%} of what is there lies elsewhere than a normal distribution "
+        f"{share} of what is there lies elsewhere than a normal distribution "
         f"would have it ({statistic}{shown(test.adjusted)}{beyond})"
     )
 
