@@ -112,6 +112,11 @@ LAYOUTS = {
         "Pb,D_Pb\n0.05,1\n0.31,0\n0.1,1\n0.72,0\n0.05,1\n0.44,0\n0.05,1\n0.53,0\n",
         "flags={'Pb': 'D_Pb:1'}; else flags={'Pb': 'D_Pb:0'}",
     ),
+    "ProUCL, the wrong way round beside limits": Layout(
+        "Pb,D_Pb,Pb_RL\n,1,0.05\n0.31,0,0.05\n0.05,1,0.1\n0.72,0,0.1\n",
+        "but then 2 of 2 cells that were not detected lie above their limits. If 1 marks what was not "
+        "detected, say flags={'Pb': 'D_Pb:1'}",
+    ),
     # Exports of laboratories: qualifiers, limits in columns of their own.
     "LIMS, qualifiers": Layout("Pb,Pb_qual\n0.05,U\n0.31,\n0.1,<\n0.72,=\n", LEAD),
     "LIMS, estimated": Layout(

@@ -52,6 +52,9 @@ def read_wanted(
     if wanted.limits:
         limits = [(table.names[place], _limits(table, form, place)) for place in wanted.limits]
         name, limit = _the_limits(cells, raw.name, limits)
+        if wanted.flags:
+            flag = wanted.flags[0]
+            _check_sides(cells, limit, raw.name, table.names[flag.place], wanted.flags)
         _apply_limits(cells, stated, raw.name, name, limit, form, wanted, saturated)
     return cells
 
@@ -100,13 +103,33 @@ def _check_direction(
     differ = below.size >= FEWEST and np.unique(below).size > 0.8 * below.size
     if not (alike and np.unique(seen).size <= seen.size / 2 and differ):
         return
-    one, other = ("1", "0") if flags[0].kind == "censored" else ("0", "1")
-    raise InputError(
-        f"column {called(raw[0].name)} says by its name that {one} marks what was not detected in "
-        f"{called(column)}; but then {seen.size} values are measured of which only "
-        f"{np.unique(seen).size} differ, as limits do, and {below.size} limits nearly all differ, as "
-        f"measurements do. If {other} marks what was not detected, say "
-        f"{flag_option(column, raw[0].name, other)}; else {flag_option(column, raw[0].name, one)}."
+    odd = (
+        f"{seen.size} values are measured of which only {np.unique(seen).size} differ, as limits do, "
+        f"and {below.size} limits nearly all differ, as measurements do"
+    )
+    raise InputError(_which_way(column, raw[0].name, flags[0], odd))
+
+
+def _check_sides(
+    cells: ReadColumn, limit: Floats, column: str, name: str, flags: Sequence[Flag]
+) -> None:
+    """Ask where flags look the wrong way round: most cells that they mark lie above their limits."""
+    if len(flags) > 1 or flags[0].below or flags[0].kind == "qualifier":
+        return
+    stated = np.isneginf(cells.lower) & np.isfinite(cells.upper) & np.isfinite(limit)
+    above = int((stated & (cells.upper > limit)).sum())
+    if 2 * above > stated.sum():
+        odd = f"{above} of {int(stated.sum())} cells that were not detected lie above their limits"
+        raise InputError(_which_way(column, name, flags[0], odd))
+
+
+def _which_way(column: str, name: str, flag: Flag, odd: str) -> str:
+    """Ask which way round flags are, where their name says one thing and the values another."""
+    one, other = ("1", "0") if flag.kind == "censored" else ("0", "1")
+    return (
+        f"column {called(name)} says by its name that {one} marks what was not detected in "
+        f"{called(column)}; but then {odd}. If {other} marks what was not detected, say "
+        f"{flag_option(column, name, other)}; else {flag_option(column, name, one)}."
     )
 
 
