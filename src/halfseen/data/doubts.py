@@ -13,7 +13,7 @@ from halfseen.data.cells import called, print_number
 from halfseen.data.conventions import Wanted
 from halfseen.data.declared import flag_option
 from halfseen.data.names import is_label
-from halfseen.data.raw_columns import Columns, RawColumn
+from halfseen.data.raw_columns import Columns, FileColumns
 from halfseen.errors import AssumptionWarning, InputError, argument
 
 # From so many values on, two or three different ones are no measurements, and a count is no accident.
@@ -141,14 +141,15 @@ def doubt_units(table: Columns, read: Mapping[str, ReadColumn]) -> None:
     )
 
 
-def doubt_totals(table: Columns, read: Mapping[str, ReadColumn], places: Sequence[int]) -> None:
+def doubt_totals(
+    table: Columns, read: Mapping[str, ReadColumn], labels: Sequence[str] | None
+) -> None:
     """Refuse a last row that sums up the others: by its label, or because its values do."""
     last = table.rows - 1
-    label = next(
-        (text for place in places if TOTALS.fullmatch(text := _text(table.column(place), last))), ""
-    )
-    if not label and table.labels_of_index:
-        label = table.labels_of_index[last] * bool(TOTALS.fullmatch(table.labels_of_index[last]))
+    texts = [] if labels is None else [labels[last]]
+    if isinstance(table, FileColumns):
+        texts += [table.labels(place)[last] for place in range(len(table.names))]
+    label = next((text.strip() for text in texts if TOTALS.fullmatch(text.strip())), "")
     if not label and not _adds_up(read):
         return
     where = f"row {last}" if table.lines is None else f"line {table.lines[last]}"
@@ -157,11 +158,6 @@ def doubt_totals(table: Columns, read: Mapping[str, ReadColumn], places: Sequenc
         f"{table.source}: the last row ({where}) {what}, and is no sample, it seems. Take it away; "
         f"{argument('companions', False)} reads it as it is."
     )
-
-
-def _text(raw: RawColumn, row: int) -> str:
-    text = None if raw.texts is None else raw.texts[row]
-    return "" if text is None else text.strip()
 
 
 def _adds_up(read: Mapping[str, ReadColumn]) -> bool:

@@ -282,7 +282,7 @@ def read_columns(
     if companions and columns is None:
         # Asked first: a row of units or of totals has cells that cannot be read.
         doubt_units(table, read)
-        doubt_totals(table, read, [*range(len(table.names))])
+        doubt_totals(table, read, labels)
     _tell_problems(table, read, labels, unreadable)
     if companions:
         _tell_flags(table, wanted, declared.flags)
