@@ -133,5 +133,6 @@ def argument(name: str, *value: Any) -> str:
     ('--index site', '--no-companions')
     """
     python = f"{name}={', '.join(map(repr, value))}"
-    option = " ".join([f"--{name.replace('_', '-')}", *(shlex.quote(str(one)) for one in value)])
+    plain = _OPTIONS.get(f"{name}=", f"--{name.replace('_', '-')}")
+    option = " ".join([plain, *(shlex.quote(str(one)) for one in value)])
     return spelled(python, _OPTIONS.get(python, option))

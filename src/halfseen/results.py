@@ -596,13 +596,15 @@ class Fit(Estimate):
         found = original_scale(self, level, probabilities, kind)
         return found.labelled() if labels and self.frame == "pandas" else found
 
-    def summary(self, most_columns: int = 40) -> str:
+    def summary(self, most_columns: int = 40, level: float = 0.95) -> str:
         """Return a table of what was learned, in 80 columns of text.
 
         Parameters
         ----------
         most_columns : int
             As many are listed.
+        level : float
+            Of the intervals.
 
         Returns
         -------
@@ -617,7 +619,7 @@ class Fit(Estimate):
         >>> print(fit.summary()[:55])
         Multivariate normal distribution of 2 columns, 500 rows
         """
-        return summarise(self, most_columns)
+        return summarise(self, most_columns, share("level", level))
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Return everything that was learned as plain data, by names of columns; None where not known.

@@ -129,6 +129,9 @@ def test_visits_that_did_not_take_place_are_not_hidden_by_a_rule(halfseen, tmp_p
         ([*HOW, "--keep", "Depht"], "--keep: there is no column 'Depht'; did you mean 'Depth'?"),
         (["--id", "Well", *HOW[2:]], "line 2 and line 6"),
         ([*HOW, "--limit", "Lmt"], "--limit: there is no column 'Lmt'"),
+        ([*HOW, "--flag", "lead=Qualifier"], "--flag must name the column that goes with Result"),
+        ([*HOW, "--flag", "Qualifier:Z"], "--flag: Qualifier marks no cell of Result with 'Z'"),
+        ([*HOW, "--exclude", "Well"], "--exclude is not for long tables"),
         ([*HOW, "--columns", "leed"], "did you mean 'lead'?"),
         ([*HOW, "--rounded", "lead: x"], "--rounded is written as"),
     ],
@@ -137,6 +140,24 @@ def test_mistakes_get_a_sentence(lab, words, sentence):
     out = lab("fit", "long.csv", *words)
     assert out.exit_code == 2
     assert sentence in " ".join(out.stderr.split())
+
+
+def test_flags_and_limits_are_named_alone_or_beside_the_value(halfseen, tmp_path):
+    cells = ["0.5,x,0.5", "0.5,,0.5", "0.9,,0.5", "1.4,,0.5", "0.2,,0.5", "2.1,,0.5"] * 8
+    lines = ["Sample,Analyte,Result,Remark,Bound"]
+    lines += [f"S{k // 2},{('lead', 'zinc')[k % 2]},{cell}" for k, cell in enumerate(cells)]
+    text = "\n".join(lines) + "\n"
+    (tmp_path / "t.csv").write_text(text)
+    how = {"id": "Sample", "variable": "Analyte", "value": "Result", "limits": "Bound"}
+    flagged = hs.read_long(io.StringIO(text), flags="Remark:x", **how)
+    assert str(flagged.describe()).endswith("40 seen, 8 below")
+    clipped = hs.read_long(io.StringIO(text), flags="Remark:x", saturated=True, **how)
+    assert str(clipped.describe()).endswith("24 seen, 24 below")
+    assert (clipped.upper[~clipped.seen] == 0.5).all()
+    for flag, limit in (("Remark:x", "Bound"), ("Result=Remark:x", "Result=Bound")):
+        words = ("fit", "t.csv", *HOW, "--flag", flag, "--limit", limit, "--json")
+        assert mean(halfseen(*words)) == hs.fit(flagged, random_state=0).mean.tolist()
+        assert "24 seen, 24 below" in halfseen(*words[:-1], "--saturated").stderr
 
 
 def test_parquet_and_errors_that_name_a_subject(halfseen, tmp_path, export):

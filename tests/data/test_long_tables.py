@@ -346,6 +346,33 @@ def test_following_the_message_to_leave_words_out_is_warned_of(index):
     assert any(TELLS.format("file") in str(one.message) for one in caught)
 
 
+def test_columns_may_be_patterns():
+    text = rows(
+        "Sample,Analyte,Result", *(f"{k},{a},1.5" for k in "ab" for a in ("PCB28", "lead", "PCB52"))
+    )
+    assert read(text, **LAB, columns="PCB*").names == ("PCB28", "PCB52")
+    assert read(text, **LAB, columns=["lead", "*"]).names == ("lead", "PCB28", "PCB52")
+    assert "no column is named like 'Zn*'" in refused(text, **LAB, columns="Zn*")
+
+
+def test_flags_of_0_and_1_are_read_by_their_kind():
+    text = rows("Sample,Analyte,Result,D_Result", "a,lead,0.5,0", "a,zinc,3,1", "b,lead,0.7,1")
+    with pytest.warns(hs.AssumptionWarning, match="0 in D_Result marks values of Result"):
+        assert to_cells(read(text, **LAB))[0] == ["<0.5", "3"]
+    assert to_cells(read(text, **LAB, flags="D_Result:1")) == [["0.5", "<3"], ["<0.7", ""]]
+
+
+def test_columns_that_are_left_out_are_not_what_is_refused():
+    text = rows(
+        "Sample,Analyte,Result", *(f"S{k // 2},{('Pb', 'Zn')[k % 2]},{k + 0.5}" for k in range(8))
+    )
+    out = ["Sample", "Analyte"]
+    with pytest.warns(hs.AssumptionWarning, match="looks like a long table"):
+        assert hs.read_csv(io.StringIO(text), exclude=out).names == ("Result",)
+    with pytest.raises(hs.InputError, match="looks like a long table"):
+        hs.read_csv(io.StringIO(text))
+
+
 def test_visits_in_numbers_are_warned_of():
     text = rows(
         "SubjectID,Week,Conc", *(f"{k},{w},{k * w + 0.3}" for k in range(6) for w in (0, 2))

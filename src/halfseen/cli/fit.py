@@ -37,6 +37,7 @@ def fit(
     errors: o.Tails = o.Errors.NORMAL,
     degrees_of_freedom: o.DegreesOfFreedom = None,
     loss: o.Loss = None,
+    level: o.Level = 0.95,
     seed: o.Seed = 0,
     report: o.Report = None,
     output: o.Output = None,
@@ -51,6 +52,7 @@ def fit(
 ) -> None:
     """Learn the mean and the covariance behind a table with hidden values."""
     check_writable(report=report, output=output, save=save)
+    o.check_level(level)
     kept: dict[str, Any] = {}
     if errors is not o.Errors.NORMAL or degrees_of_freedom is not None:
         kept = {"errors": str(errors), "degrees_of_freedom": degrees_of_freedom}
@@ -75,10 +77,11 @@ def fit(
         if report is not None:
             diagnosis = diagnose(found, random_state=seed, progress=True)
             found.report(report, diagnosis=diagnosis, call=command_line(context))
-    typer.echo(as_json_text(found.to_dict()) if as_json else found.summary())
+    content = found.to_dict(level) if as_json or output is not None else {}
+    typer.echo(as_json_text(content) if as_json else found.summary(level=level))
     # Printed first: it would be lost where a file cannot be written.
     if output is not None:
-        write_text(output, as_json_text(found.to_dict()) + "\n")
+        write_text(output, as_json_text(content) + "\n")
     if save is not None:
         found.save(save)
     say_written(report, output, save)
@@ -95,7 +98,7 @@ def note_of_blanks(given: Input) -> None:
             say(f"note: {absent} cells have no row in the file, and are missing at random.")
         blank = blank & ~given.long.absent
     count = int(blank.sum())
-    if given.rule is None and count:
+    if given.rule is None and count and given.missing_at_random is None:
         say(
             f"note: no rule is stated, so {count} blank cells are taken to be missing at random. If "
             "they are blank because of their values, state the rule with --seen or --limits."

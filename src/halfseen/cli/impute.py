@@ -16,7 +16,7 @@ from halfseen.cli.fit import needs_a_look, note_of_blanks, run_fit
 from halfseen.cli.inputs import Input, read_input
 from halfseen.cli.running import LOOK, check_writable, guarded, say, warnings_as_lines, write_text
 from halfseen.data.cells import print_cell
-from halfseen.data.conventions import flag_kind, split_name
+from halfseen.data.names import base_of, flag_kind
 from halfseen.errors import InputError
 
 # Ends of intervals that are named so speak of the only column.
@@ -138,6 +138,7 @@ def _carried(
     data, records = given.data, given.records
     if records is not None:
         texts = list(zip(records.names, records.columns, strict=True))
+        texts = texts if records.labels is None else [("", records.labels), *texts]
     else:
         name = wanted.id or wanted.index or "label"
         texts = [] if data.labels is None else [(name, data.labels)]
@@ -145,7 +146,7 @@ def _carried(
     names: list[str] = []
     others: list[tuple[str, ...]] = []
     for name, column in texts:
-        base = split_name(name)[0].casefold()
+        base = base_of(name).casefold()
         speaks = base in read if base else bool(flag_kind(name)) or name.casefold() in ENDS_ALONE
         renamed = wanted.companions and speaks and name not in (wanted.index, *filled)
         names.append(f"{name}_original" if renamed else name)

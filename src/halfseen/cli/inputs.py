@@ -21,8 +21,8 @@ from halfseen.data.cells import CellFormat
 from halfseen.data.csv_files import Records, read_records
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.limits import read_limits
-from halfseen.data.long_shape import ask_if_long
 from halfseen.data.long_tables import Long, LongNames, widen
+from halfseen.data.names import expand
 from halfseen.data.parquet_blocks import SUFFIXES as PARQUET
 from halfseen.data.parquet_blocks import bytes_in_memory, is_parquet, scan_parquet
 from halfseen.data.raw_columns import Columns, FileColumns, open_parquet
@@ -64,9 +64,9 @@ def read_input(wanted: TableOptions, quiet: bool = False) -> Input:
     """Read the table, the rule and the scales; say what is in the table, unless that would disturb."""
     data, records, long = _table(wanted)
     rule = read_rule(wanted, data)
-    if wanted.saturated:
-        if rule is None:
-            raise InputError("--saturated needs the limits, from --seen or --limits.")
+    if wanted.saturated and rule is None and not wanted.limit:
+        raise InputError("--saturated needs the limits, from --seen, --limits or --limit.")
+    if wanted.saturated and rule is not None:
         data = data.saturated(rule)
     mask = None
     if wanted.blank is Blank.RANDOM:
@@ -106,12 +106,10 @@ def _table(wanted: TableOptions) -> tuple[IntervalData, Records | None, Long | N
         return _long_table(wanted)
     chosen: dict[str, Any] = {
         "columns": None if wanted.columns is None else split_names(wanted.columns),
-        "index": wanted.index,
-        "unreadable": str(wanted.unreadable),
-        "companions": wanted.companions,
+        "exclude": _excluded(wanted),
+        **how_to_read(wanted),
     }
     table, form, records = _open(wanted, {wanted.index, *(chosen["columns"] or ())})
-    ask_if_long(table, form, chosen["columns"], wanted.index, str(wanted.unreadable))
     return read_columns(table, form, **chosen), records, None
 
 
@@ -140,6 +138,8 @@ def _long_table(wanted: TableOptions) -> tuple[IntervalData, Records | None, Lon
         )
     if wanted.index is not None:
         raise InputError("--index is not for long tables, whose rows are labelled by --id.")
+    if wanted.exclude:
+        raise InputError("--exclude is not for long tables; name what to read with --columns.")
     several: dict[str, Any] = {
         name: None if (given := getattr(wanted, name)) is None else split_names(given)
         for name in ("columns", "keep", "covariates")
@@ -149,8 +149,31 @@ def _long_table(wanted: TableOptions) -> tuple[IntervalData, Records | None, Lon
         wanted.id, wanted.value, flags=wanted.flag, limits=wanted.limit, **several, **asked
     )
     source, form, records = _open(wanted, names.asked)
-    long = widen(source, form, names, str(wanted.unreadable), wanted.companions)
+    long = widen(
+        source,
+        form,
+        names,
+        str(wanted.unreadable),
+        wanted.companions,
+        saturated=wanted.saturated and bool(wanted.limit),
+    )
     return long.data, records, long
+
+
+def how_to_read(wanted: TableOptions) -> dict[str, Any]:
+    """Return what is told of rows and second columns, for whoever reads the columns."""
+    return {
+        "index": wanted.index,
+        "unreadable": str(wanted.unreadable),
+        "companions": wanted.companions,
+        "flags": wanted.flag,
+        "limits": wanted.limit,
+        "saturated": wanted.saturated and bool(wanted.limit),
+    }
+
+
+def _excluded(wanted: TableOptions) -> list[str]:
+    return [name for names in wanted.exclude or () for name in split_names(names)]
 
 
 def cell_form(wanted: TableOptions) -> CellFormat:
@@ -160,7 +183,8 @@ def cell_form(wanted: TableOptions) -> CellFormat:
 
 def open_csv(wanted: TableOptions, form: CellFormat) -> Records:
     """Cut a file of separated values, or standard input, into columns of texts."""
-    separator = "\t" if wanted.separator in ("\\t", "tab") else wanted.separator
+    words = {"\\t": "\t", "tab": "\t", "blank": " ", "blanks": " ", "space": " "}
+    separator = words.get(wanted.separator or "", wanted.separator)
     source: Any = io.StringIO(sys.stdin.read()) if wanted.data == "-" else wanted.data
     return read_records(source, separator, wanted.encoding, form)
 
@@ -218,7 +242,7 @@ def read_scales(wanted: TableOptions, names: tuple[str, ...]) -> Any:
         if not colon:
             common.append(text)
             continue
-        for name in split_names(before):
+        for name in expand(split_names(before), names, "--transform"):
             if name in by_name:
                 raise InputError(f"--transform names column {name!r} twice.")
             by_name[name] = scale.strip()
@@ -293,6 +317,9 @@ def _refuse(wanted: TableOptions) -> None:
         ("--saturated", wanted.saturated, "set such values to null in the files"),
         ("--index", wanted.index is not None, "name the columns of numbers with --columns"),
         ("--missing", bool(wanted.missing), "set such values to null in the files"),
+        ("--exclude", bool(wanted.exclude), "name the columns to read with --columns"),
+        ("--flag", bool(wanted.flag), "set such values to null, and state the rule with --seen"),
+        ("--limit", bool(wanted.limit), "set such values to null, and state limits with --seen"),
     ):
         if given:
             raise InputError(f"{option} is not for tables that are read in pieces; {why}.")

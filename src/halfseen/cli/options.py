@@ -94,6 +94,7 @@ Loss = Annotated[
         metavar="SHARE|learn",
     ),
 ]
+Level = Annotated[float, _output("Of the confidence intervals.")]
 Seed = Annotated[int, _model("Seed of everything random.", min=0)]
 AsJson = Annotated[bool, _output("Print figures for machines.", "--json")]
 Output = Annotated[Path | None, _output("Where to write; else printed.", "--output", "-o")]
@@ -132,6 +133,24 @@ class TableOptions:
         Path | None,
         _rule("CSV of detection limits: column,lower,upper; or a row for each row of the data."),
     ] = None
+    flag: Annotated[
+        list[str] | None,
+        _rule(
+            "Column that says which cells of another were not detected: 'Pb=PbCen', '*=*Cen' for all, "
+            "'Pb=D_Pb:0' where 0 marks them; of a long table, the column alone. May be repeated.",
+            "--flag",
+            metavar="COLUMN=FLAGS",
+        ),
+    ] = None
+    limit: Annotated[
+        list[str] | None,
+        _rule(
+            "Column that holds the limits of another, for cells that were not detected: 'Pb=Pb_RL', "
+            "'*=*_RL'; of a long table, the column alone. May be repeated.",
+            "--limit",
+            metavar="COLUMN=LIMITS",
+        ),
+    ] = None
     blank: Annotated[
         Blank,
         _rule(
@@ -160,14 +179,18 @@ class TableOptions:
     transform: Annotated[
         list[str] | None,
         _model(
-            "Scale of all columns ('sqrt') or of some ('ph: none'): none, log, log10, sqrt, boxcox, "
-            "yeojohnson, boxcox(0.3). May be repeated.",
+            "Scale of all columns ('sqrt') or of some ('ph: none', 'PCB*: log'): none, log, log10, "
+            "sqrt, boxcox, yeojohnson, boxcox(0.3). May be repeated.",
             "--transform",
             metavar="SCALE",
         ),
     ] = None
     columns: Annotated[
-        str | None, _reading("Columns to read, separated by commas; all otherwise.")
+        str | None,
+        _reading("Columns to read, separated by commas, such as 'lead, PCB*'; all otherwise."),
+    ] = None
+    exclude: Annotated[
+        list[str] | None, _reading("Columns to leave out, as in --columns. May be repeated.")
     ] = None
     id: Annotated[
         str | None,
@@ -187,15 +210,10 @@ class TableOptions:
     unit: Annotated[
         str | None, _long("Column of units, which must be the same for all values of a variable.")
     ] = None
-    flag: Annotated[
-        str | None, _long("Column of flags of the values, where its name does not say so.")
-    ] = None
-    limit: Annotated[
-        str | None, _long("Column of detection limits of values that were not detected.")
-    ] = None
     index: Annotated[str | None, _reading("Column of row labels.")] = None
     separator: Annotated[
-        str | None, _reading("What stands between cells; found out otherwise.")
+        str | None,
+        _reading("What stands between cells: a character, tab, or ' ' for blanks; else found out."),
     ] = None
     decimal: Annotated[str, _reading("Decimal sign: . or ,")] = "."
     thousands: Annotated[str | None, _reading("Sign between thousands, if any.")] = None
@@ -219,7 +237,7 @@ class TableOptions:
 
 
 # Those of long tables.
-LONG = (*("id", "value", "variable", "time", "keep", "covariates", "unit", "flag", "limit"),)
+LONG = (*("id", "value", "variable", "time", "keep", "covariates", "unit"),)
 
 
 def reads_table(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -92,13 +92,10 @@ DropMissing = Annotated[
         help="Leave out rows in which a regressor, or the column of --cluster, is missing.",
     ),
 ]
-Level = Annotated[
-    float, typer.Option(rich_help_panel="Output", help="Of the confidence intervals.")
-]
 
 
 @guarded
-@o.reads_table_without("log", "transform", "columns", "rounded", *o.LONG)
+@o.reads_table_without("log", "transform", "columns", "exclude", "rounded", *o.LONG)
 def regress(
     context: typer.Context,
     table: o.TableOptions,
@@ -110,7 +107,7 @@ def regress(
     robust: Robust = False,
     cluster: Cluster = None,
     drop_missing: DropMissing = False,
-    level: Level = 0.95,
+    level: o.Level = 0.95,
     seed: o.Seed = 0,
     report: o.Report = None,
     output: o.Output = None,

@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.cli.inputs import cell_form, open_csv, read_rule, refuse_many, split_names
+from halfseen.cli.inputs import (
+    cell_form,
+    how_to_read,
+    open_csv,
+    read_rule,
+    refuse_many,
+    split_names,
+)
 from halfseen.cli.options import Blank, TableOptions
 from halfseen.cli.running import rows_told, say
 from halfseen.data.formulas import outcome_names, read_formula
@@ -68,7 +75,7 @@ def read_regression_input(
     # Rules may speak of covariates too.
     stated = rules(wanted.seen) if wanted.seen else None
     labels = table.labels_of_index
-    if wanted.index is not None:
+    if wanted.index:
         labels = table.labels(list(table.names).index(wanted.index))
     with rows_told(range(columns.rows), table.lines, labels):
         spoken = stated.names if isinstance(stated, Rules) else ()
@@ -189,14 +196,9 @@ def _read_columns(wanted: TableOptions, measured: Sequence[str]) -> tuple[Column
         table = open_parquet(wanted.data, {wanted.index, *measured})
     else:
         table = FileColumns(open_csv(wanted, form))
-    options: dict[str, Any] = {
-        "index": wanted.index,
-        "unreadable": str(wanted.unreadable),
-        "companions": wanted.companions,
-    }
-    if wanted.index is not None and wanted.index not in table.names:
+    if wanted.index and wanted.index not in table.names:
         raise InputError(f"--index: there is no column {wanted.index!r} in {table.source}.")
-    return table, read_mixed(table, form, measured, **options)
+    return table, read_mixed(table, form, measured, **how_to_read(wanted))
 
 
 def _as_in_column(columns: MixedColumns, name: str, kind: Any) -> Any:
@@ -308,10 +310,10 @@ def _only(data: IntervalData, names: Sequence[str]) -> IntervalData:
 def _saturated(
     wanted: TableOptions, columns: MixedColumns, data: IntervalData, rule: Missingness | None
 ) -> MixedColumns:
-    if not wanted.saturated:
+    if not wanted.saturated or (rule is None and wanted.limit):
         return columns
     if rule is None:
-        raise InputError("--saturated needs the limits, from --seen or --limits.")
+        raise InputError("--saturated needs the limits, from --seen, --limits or --limit.")
     data = data.saturated(rule)
     return columns.with_intervals({name: _only(data, [name]) for name in columns.intervals})
 

@@ -9,26 +9,29 @@ from collections.abc import Collection, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.data.cell_columns import (
-    EXACT,
-    SILENT,
-    ReadColumn,
-    example_of_numbers,
-    meaning_of,
-    read_column,
-    read_wanted,
-)
+from halfseen.data.cell_columns import ReadColumn, example_of_numbers, read_column
 from halfseen.data.cells import CellFormat, called, print_number, read_cell, shorten
-from halfseen.data.conventions import ENDS, Wanted, find_column, flag_kind, split_name
+from halfseen.data.conventions import Wanted
+from halfseen.data.declared import Declared, Flag
+from halfseen.data.flags import EXACT, SILENT, meaning_of
+from halfseen.data.names import ENDS, find_column, flag_kind, split_name, split_prefix
+from halfseen.data.names import LIMITS as WORDS_OF_LIMITS
 from halfseen.data.raw_columns import Columns, RawColumn
+from halfseen.data.second_columns import read_wanted
 from halfseen.errors import AssumptionWarning, InputError, argument, spelled
+
+
+def plain_name(name: str) -> str:
+    """Return the letters of a name, in lower case."""
+    return "".join(character for character in name.casefold() if character.isalpha())
+
 
 # Names of columns of limits, their letters in lower case, alone or after the name of the value.
 LIMITS = frozenset(
     (
-        *("dl", "rl", "mdl", "lod", "loq", "lloq", "mrl", "pql", "limit", "detlimit", "detlim"),
-        *("detectionlimit", "reportinglimit", "reportlimit", "methoddetectionlimit"),
-        *("quantitationlimit", "quantificationlimit", "limitofdetection", "limitofquantification"),
+        *map(plain_name, WORDS_OF_LIMITS),
+        *("detlimit", "detlim", "reportlimit", "methoddetectionlimit", "quantitationlimit"),
+        *("quantificationlimit", "limitofdetection", "limitofquantification"),
     )
 )
 # How names of columns of flags end, without what is no letter: also those of ResultQualifier.
@@ -69,11 +72,6 @@ def where(table: Columns, row: int) -> str:
     return f"row {row}{label}"
 
 
-def plain_name(name: str) -> str:
-    """Return the letters of a name, in lower case."""
-    return "".join(character for character in name.casefold() if character.isalpha())
-
-
 def is_called_flags(name: str) -> bool:
     """Whether a column is named like flags, in whichever way its words are joined."""
     return bool(flag_kind(name)) or plain_name(name).endswith(FLAGS)
@@ -95,36 +93,40 @@ def read_values(
     table: Columns,
     form: CellFormat,
     value: str,
-    flags: str | None,
-    limits: str | None,
+    declared: Declared,
     taken: Collection[int],
     companions: bool = True,
-) -> ReadColumn:
-    """Read the column of values with its flags and limits.
+    saturated: bool = False,
+) -> tuple[Wanted, ReadColumn]:
+    """Read the column of values with its flags and limits, and return where these were.
 
     Parameters
     ----------
     table, form : as for ``read_columns``
-    value, flags, limits : names of columns
+    value : name of the column
+    declared : its second columns that need not be looked for
     taken : places of the columns that say of what a value is
     companions : whether flags and limits are looked for by name
+    saturated : whether values on their limit or below it were not detected
     """
-    wanted = _wanted(table, form, value, flags, taken, companions)
+    wanted = _wanted(table, form, value, declared, taken, companions)
     cells = read_wanted(table, form, wanted)
-    place = None if limits is None else find_column(table.names, limits, argument("limits"))
+    place = None if wanted.value is None else declared.limits.get(wanted.value)
     needed = cells.not_detected | _flagged(table, form, wanted, cells, zeros=place is None)
+    if saturated:
+        needed |= cells.lower == cells.upper
     if place is None and companions and needed.any():
         place = _limit_column(table, form, value, taken)
     if place is not None and needed.any():
-        _put_limits(table, form, cells, table.column(place), needed, wanted)
-    return cells
+        _put_limits(table, form, cells, table.column(place), needed)
+    return wanted, cells
 
 
 def _wanted(
     table: Columns,
     form: CellFormat,
     value: str,
-    declared: str | None,
+    declared: Declared,
     taken: Collection[int],
     companions: bool,
 ) -> Wanted:
@@ -139,9 +141,12 @@ def _wanted(
             if low in own and high in own:
                 return Wanted(value, None, lower=own[low], upper=own[high])
     place = find_column(table.names, value, argument("value"))
-    if declared is not None:
-        return Wanted(value, place, (find_column(table.names, declared, argument("flags")),))
-    others = [j for j in range(len(table.names)) if j not in (*taken, place)] if companions else []
+    if place in declared.flags:
+        return Wanted(value, place, tuple(declared.flags[place]))
+    others = [
+        j for j in range(len(table.names)) if j not in (*taken, place, *declared.limits.values())
+    ]
+    others = others if companions else []
     flags = [j for j in others if _speaks(table, form, j, value)]
     for j in others:
         if j not in flags and (example := only_flags(table.column(j))):
@@ -151,13 +156,14 @@ def _wanted(
                 f"column {called(name)} holds flags such as {shorten(example)}. If they are those of "
                 f"{called(value)}, say {option}; else pass {argument('companions', False)}."
             )
-    return Wanted(value, place, tuple(flags))
+    kinds = (flag_kind(table.names[j]) or "qualifier" for j in flags)
+    return Wanted(value, place, tuple(map(Flag, flags, kinds)))
 
 
 def _speaks(table: Columns, form: CellFormat, place: int, value: str) -> bool:
     """Whether a column holds the flags of the values, by its name."""
     name = table.names[place]
-    base = split_name(name)[0].casefold()
+    base = (split_name(name)[0] or split_prefix(name)[0]).casefold()
     # Those of other columns are named after them.
     other = base not in ("", value.casefold()) and base in {one.casefold() for one in table.names}
     return (
@@ -207,11 +213,11 @@ def _put_limits(
     cells: ReadColumn,
     raw: RawColumn,
     needed: NDArray[np.bool_],
-    wanted: Wanted,
 ) -> None:
-    """Take the limits of a column for cells that were not detected."""
+    """Take the limits of a column for cells that were not detected; seen ones only on them or below."""
     limits = read_column(raw, form)
     known = limits.lower == limits.upper
+    seen = cells.lower == cells.upper
     wrong = np.flatnonzero(needed & ~known & ~(limits.missing & ~limits.not_detected))
     wrong = np.union1d(wrong, [row for row in limits.problems if needed[row]]).astype(int)
     if wrong.size:
@@ -220,8 +226,9 @@ def _put_limits(
             f"{where(table, row)}, column {called(raw.name)}: a limit is a number; got "
             f"{shorten(raw.text(row))}."
         )
-    use = needed & known
-    differ = np.flatnonzero(use & np.isfinite(cells.upper) & (cells.upper != limits.lower))
+    use = needed & known & ~(seen & (cells.lower > limits.lower))
+    cells.lower[use & seen] = -np.inf
+    differ = np.flatnonzero(use & ~seen & np.isfinite(cells.upper) & (cells.upper != limits.lower))
     differ = differ[cells.upper[differ] != 0.0]
     if differ.size:
         row = int(differ[0])

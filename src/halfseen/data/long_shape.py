@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from halfseen.data.cells import A_DATE, TRUE_FALSE, CellFormat, called, read_cell, shorten
-from halfseen.data.conventions import split_name
 from halfseen.data.long_cells import LIMITS, UNITS, is_called_flags, only_flags, plain_name
+from halfseen.data.names import base_of
 from halfseen.data.raw_columns import Columns, FileColumns
 from halfseen.errors import AssumptionWarning, InputError, argument, spelled
 
@@ -55,25 +55,30 @@ def ask_if_long(
     form: CellFormat,
     columns: Sequence[str] | str | None,
     index: str | None,
+    exclude: Collection[int] = (),
     unreadable: str = "refuse",
-) -> None:
+) -> Collection[int]:
     """Refuse, or warn of, a table that looks like a long one, and say how that is read.
 
-    It is refused where reading it as it is would be refused for its words anyway.
+    It is refused where reading it as it is would be refused for its words anyway. The columns of
+    subjects and times that a warning spoke of are returned.
     """
     shape = recognise(table, form)
-    if shape is None:
-        return
+    if shape is None or shape.value in exclude:
+        return ()
     names = table.names
     asked = [columns] if isinstance(columns, str) else columns
     chosen = asked is not None and names[shape.value] in map(str, asked)
     told = _sentence(table, form, shape)
     is_words = _kind(table, form, shape.words) != "numbers" and str(index) != names[shape.words]
+    is_words = is_words and shape.words not in exclude
     if asked is None and unreadable == "refuse" and is_words:
         choose = f"choose the columns to read with {argument('columns')}"
         raise InputError(f"{told} If each row is a sample of its own, {choose}.")
     if shape.sure and (asked is None or chosen):
-        warnings.warn(told, AssumptionWarning, stacklevel=3)
+        warnings.warn(told, AssumptionWarning, stacklevel=4)  # whoever called read_csv
+        return [place for place in (shape.id, shape.time) if place is not None]
+    return ()
 
 
 def _sentence(table: Columns, form: CellFormat, shape: LongShape) -> str:
@@ -191,10 +196,9 @@ class _Texts:
 def _kind(table: Columns, form: CellFormat, place: int) -> str:
     """Say whether a column holds words or measurements, by its first cells; nothing for others."""
     name = table.names[place]
-    base, suffix = split_name(name)
     letters = plain_name(name)
     raw = table.column(place)
-    if is_called_flags(name) or (base and suffix) or letters in UNITS or letters in LIMITS:
+    if is_called_flags(name) or base_of(name) or letters in UNITS or letters in LIMITS:
         return ""
     if only_flags(raw):
         return ""

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from halfseen.checks import is_iterable
 from halfseen.data.cell_columns import ReadColumn
 from halfseen.data.cells import BLANK, CellFormat, called, shorten
-from halfseen.data.conventions import find_column
 from halfseen.data.csv_files import read_records
+from halfseen.data.declared import Declared, declare
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.long_cells import (
     NOTHING,
@@ -27,6 +27,7 @@ from halfseen.data.long_cells import (
     read_values,
     where,
 )
+from halfseen.data.names import find_column, is_pattern, matching
 from halfseen.data.plain_columns import is_frame
 from halfseen.data.raw_columns import Columns, FileColumns, FrameColumns, open_parquet
 from halfseen.data.readers import check_read
@@ -51,8 +52,8 @@ class LongNames:
     keep: Sequence[str] | str | None = None
     covariates: Sequence[str] | str | None = None
     unit: str | None = None
-    flags: str | Mapping[str, str] | None = None
-    limits: str | Mapping[str, str] | None = None
+    flags: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None
+    limits: str | Sequence[str] | Mapping[str, str] | None = None
 
     @property
     def asked(self) -> set[Any]:
@@ -84,7 +85,7 @@ def read_long(
     keep: Sequence[str] | str | None = None,
     covariates: Sequence[str] | str | None = None,
     unit: str | None = None,
-    flags: str | Mapping[str, str] | None = None,
+    flags: str | Mapping[str, str | Sequence[str]] | None = None,
     limits: str | Mapping[str, str] | None = None,
     separator: str | None = None,
     decimal: str = ".",
@@ -94,6 +95,7 @@ def read_long(
     unreadable: str = "refuse",
     encoding: str = "utf-8",
     companions: bool = True,
+    saturated: bool = False,
 ) -> IntervalData:
     r"""Read a long table, with a row for each value, as one with a row for each subject or sample.
 
@@ -113,7 +115,8 @@ def read_long(
     time, variable : str, optional
         The columns that say when, and of what. One of them is needed.
     columns : names, optional
-        Variables to read, or columns of the wide table, in this order; all otherwise.
+        Variables to read, or columns of the wide table, in this order; all otherwise. ``"PCB*"`` stands
+        for all that are named so.
     keep : names, optional
         Columns that are the same in all rows of a subject and no measurements, such as the well or the
         arm. They are kept as they are in ``data.kept``.
@@ -125,10 +128,11 @@ def read_long(
         unit and holds units is looked at by itself.
     flags : str or dict, optional
         The column of flags, where its name does not say so: ``"Remark"``, or ``{"Result": "Remark"}``.
+        ``"Remark:U|ND"`` adds which flags mark what was not detected.
     limits : str or dict, optional
         The column of detection limits, for values that were not detected. Where cells do not say their
         limit, a column such as ``RL`` or ``detection_limit`` is looked for.
-    separator, decimal, thousands, not_detected, missing, unreadable, encoding, companions
+    separator, decimal, thousands, not_detected, missing, unreadable, encoding, companions, saturated
         As in ``read_csv``.
 
     Returns
@@ -155,7 +159,7 @@ def read_long(
         source = open_parquet(table, names.asked)
     else:
         source = FileColumns(read_records(table, separator, encoding, form))
-    return widen(source, form, names, unreadable, companions).data
+    return widen(source, form, names, unreadable, companions, saturated).data
 
 
 def widen(
@@ -164,6 +168,7 @@ def widen(
     names: LongNames,
     unreadable: str = "refuse",
     companions: bool = True,
+    saturated: bool = False,
 ) -> Long:
     """Put the values of a long table into one row for each subject."""
     if names.time is None and names.variable is None:
@@ -180,10 +185,13 @@ def widen(
     if not wanted.any():
         raise InputError(f"{table.source} has no rows of these columns.")
     check_units(table, names.unit, names.variable, columns, heads, set(places.values()))
-    flags, limits = _of_value(names, "flags"), _of_value(names, "limits")
-    cells = read_values(table, form, names.value, flags, limits, set(places.values()), companions)
+    declared = _declared(table, names)
+    value, cells = read_values(
+        table, form, names.value, declared, set(places.values()), companions, saturated
+    )
     _forget(cells, ~wanted)
-    check_read(table, {names.value: cells}, table.labels_of_index, unreadable)
+    by_name = [] if declared.flags else [value]
+    check_read(table, {names.value: cells}, table.labels_of_index, unreadable, by_name)
     labels = list(dict.fromkeys(text for text, one in zip(ids, wanted, strict=True) if one))
     place = {label: k for k, label in enumerate(labels)}
     rows = np.array([place.get(label, -1) for label in ids], dtype=np.intp)
@@ -192,16 +200,27 @@ def widen(
     return _assembled(table, form, names, cells, rows, columns, heads, labels)
 
 
-def _of_value(names: LongNames, what: str) -> str | None:
-    """Return the second column of the values that was named, in either way."""
-    given = getattr(names, what)
-    if not isinstance(given, Mapping):
-        return None if given is None else str(given)
-    if [*given] != [names.value]:
-        raise InputError(
-            f"{argument(what)} must name the column that goes with {called(names.value)}; got {given!r}."
-        )
-    return str(given[names.value])
+def _declared(table: Columns, names: LongNames) -> Declared:
+    """Read which second columns of the values were named: alone, or as those of the values."""
+
+    def of_value(what: str) -> Mapping[Any, Any] | list[str] | None:
+        given = getattr(names, what)
+        if isinstance(given, Mapping):
+            alone = [*given] == [names.value]
+        else:
+            given = [
+                one if "=" in one and one not in table.names else f"{names.value}={one}"
+                for one in _listed(given)
+            ]
+            alone = all(one.partition("=")[0].strip() == names.value for one in given)
+        if not alone:
+            raise InputError(
+                f"{argument(what)} must name the column that goes with {called(names.value)}; got "
+                f"{getattr(names, what)!r}."
+            )
+        return given
+
+    return declare(table.names, of_value("flags"), of_value("limits"))
 
 
 def _listed(names: Sequence[str] | str | None) -> list[str]:
@@ -290,12 +309,14 @@ def _chosen(names: LongNames, heads: Sequence[str], variables: Sequence[str]) ->
     if names.columns is None:
         return list(heads)
     out: list[str] = []
-    for name in _listed(names.columns):
-        own = [head for head, of in zip(heads, variables, strict=True) if name in (head, of)]
-        if not own:
-            known = dict.fromkeys([*filter(None, variables), *heads])
-            find_column(list(known), name, argument("columns"))
-        out += own
+    where, known = argument("columns"), list(dict.fromkeys([*filter(None, variables), *heads]))
+    for asked in _listed(names.columns):
+        several = is_pattern(asked, known)
+        for name in matching(asked, known, where):
+            own = [head for head, of in zip(heads, variables, strict=True) if name in (head, of)]
+            if not own:
+                find_column(known, name, where)
+            out += [head for head in own if not (several and head in out)]
     if not out or len(set(out)) < len(out):
         raise InputError(f"{argument('columns')} names a column twice, or none.")
     return out

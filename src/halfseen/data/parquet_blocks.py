@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from halfseen.checks import is_iterable
-from halfseen.data.conventions import find_column
+from halfseen.data.names import base_of, expand, find_column
 from halfseen.data.parquet_files import (
     OPEN,
     FileStamp,
@@ -238,16 +238,30 @@ def _choose(file: _File, columns: Sequence[str] | str | None) -> tuple[str, ...]
         names = tuple(name for name in file.types if name not in file.index)
         if not names:
             raise InputError(f"{shown(file.stamp.path)} has no columns to read.")
+        _refuse_second_columns(file, names)
         return names
     if not isinstance(columns, str) and not is_iterable(columns):
         raise InputError(f"{argument('columns')} must be names of columns; got {columns!r}.")
     asked = [columns] if isinstance(columns, str) else [str(name) for name in columns]
     if not asked:
         raise InputError(f"{argument('columns')} names no columns.")
+    asked = expand(asked, list(file.types), argument("columns"))
     check_names(asked)
     for name in asked:
         find_column(list(file.types), name, argument("columns"))
     return tuple(asked)
+
+
+def _refuse_second_columns(file: _File, names: tuple[str, ...]) -> None:
+    """Ask where a column is named like flags or limits of another: here it would be a measurement."""
+    for name in names:
+        if (base := base_of(name)) in names:
+            raise InputError(
+                f"{shown(file.stamp.path)}: column {name!r} is named like flags or limits of {base!r}, "
+                "and a table that is read in pieces holds values alone. Set what was not detected to "
+                "null there, state the rule, and name the columns of values with "
+                f"{argument('columns')}."
+            )
 
 
 def _check_file(file: _File, first: _File, names: tuple[str, ...], everything: bool) -> None:

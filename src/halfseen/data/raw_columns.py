@@ -45,10 +45,10 @@ class FileColumns:
     """The columns of a file of separated values."""
 
     frame: str | None = None
-    labels_of_index: tuple[str, ...] | None = None
     index_of_frame: Any = None
 
     def __init__(self, records: Records) -> None:
+        self.labels_of_index = records.labels
         self.source, self.names = records.source, records.names
         self.lines: Sequence[int] | None = records.lines
         self.rows = len(records.lines)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from halfseen.checks import is_iterable, positive_number, real_number
 from halfseen.data.cells import called, print_number
-from halfseen.data.conventions import find_column
 from halfseen.data.interval_data import IntervalData
+from halfseen.data.names import find_column
 from halfseen.data.table import check_finite, frame_kind, read_table, with_names
 from halfseen.errors import (
     AssumptionWarning,

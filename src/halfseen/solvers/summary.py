@@ -42,17 +42,19 @@ SMALLEST_GAIN = 0.001
 MOST_POWERS = 6
 
 
-def summarise(fit: Fit, most_columns: int = 40, most_correlations: int = 8) -> str:
+def summarise(
+    fit: Fit, most_columns: int = 40, level: float = 0.95, most_correlations: int = 8
+) -> str:
     """Return a table of what was learned, in 80 columns of text."""
     most_columns = whole_number("most_columns", most_columns, 0)
-    parts = [_head(fit), _columns(fit, most_columns)]
+    parts = [_head(fit, level), _columns(fit, most_columns)]
     if fit.transforms is not None:
-        parts.append(_original(fit, most_columns))
-    parts += [_correlations(fit, most_correlations), _notes(fit)]
+        parts.append(_original(fit, most_columns, level))
+    parts += [_correlations(fit, most_correlations, level), _notes(fit, level)]
     return "\n".join("\n".join(part) for part in parts if part)
 
 
-def _head(fit: Fit) -> list[str]:
+def _head(fit: Fit, level: float) -> list[str]:
     hidden = 1.0 - float(fit.seen_share.mean())
     law = "normal distribution"
     if fit.tails is not None:
@@ -66,7 +68,7 @@ def _head(fit: Fit) -> list[str]:
     if fit.transforms is not None:
         text += f" Scale of the model: {_scales(fit)}."
     if fit.powers is not None:
-        text += f" Learned: {powers_in_words(fit)}."
+        text += f" Learned: {powers_in_words(fit, level)}."
     return textwrap.wrap(text, WIDTH)
 
 
@@ -108,13 +110,14 @@ def _scales(fit: Fit) -> str:
     )
 
 
-def powers_in_words(fit: Fit) -> str:
+def powers_in_words(fit: Fit, level: float = 0.95) -> str:
     """Powers that were learned, with their intervals."""
     told = []
     for name, one in zip(fit.names, fit.powers or (), strict=True):
         if one is not None:
-            low, high = one.interval(0.95)
-            told.append(f"{shorten(name, 24)} {one.power:.2g} (95 %: {low:.2g} to {high:.2g})")
+            low, high = one.interval(level)
+            ends = f"{100 * level:g} %: {low:.2g} to {high:.2g}"
+            told.append(f"{shorten(name, 24)} {one.power:.2g} ({ends})")
     more = f" and {len(told) - MOST_POWERS} more" if len(told) > MOST_POWERS else ""
     return f"power{'s' if len(told) > 1 else ''} of {', '.join(told[:MOST_POWERS])}{more}"
 
@@ -144,13 +147,14 @@ def _columns(fit: Fit, most: int) -> list[str]:
     return lines
 
 
-def _original(fit: Fit, most: int) -> list[str]:
+def _original(fit: Fit, most: int, level: float) -> list[str]:
     """Medians and means in original units."""
     assert fit.transforms is not None
-    found = fit.original_scale(labels=False)
+    found = fit.original_scale(level, labels=False)
     all_logs = all(isinstance(t, Log) for t in fit.transforms)
     word = "geometric mean" if all_logs else "median"
-    head = f"{'In original units':<24} {word:>14}  {'95 % interval':<20} {'mean':>8} {'P95':>8}"
+    interval = f"{100 * level:g} % interval"
+    head = f"{'In original units':<24} {word:>14}  {interval:<20} {'mean':>8} {'P95':>8}"
     lines = ["", head.rstrip(), RULE]
     last = len(found.probabilities) - 1
     for j, name in enumerate(fit.names[:most]):
@@ -162,7 +166,7 @@ def _original(fit: Fit, most: int) -> list[str]:
     return lines
 
 
-def _correlations(fit: Fit, most: int) -> list[str]:
+def _correlations(fit: Fit, most: int, level: float) -> list[str]:
     d = len(fit.names)
     if d < 2:
         return []
@@ -172,8 +176,8 @@ def _correlations(fit: Fit, most: int) -> list[str]:
     title = "Correlation" if len(r) <= most else f"Correlation (strongest {most} of {len(r)})"
     intervals = None
     if fit.uncertainty is not None:
-        intervals = fit.confidence_interval(0.95).without_labels().correlation
-    head = f"{title:<50} {'estimate':>9}" + ("   95 % interval" if intervals else "")
+        intervals = fit.confidence_interval(level).without_labels().correlation
+    head = f"{title:<50} {'estimate':>9}" + (f"   {100 * level:g} % interval" if intervals else "")
     lines = ["", head, RULE]
     for k in order:
         pair = f"{shorten(fit.names[i[k]], 23)} ~ {shorten(fit.names[j[k]], 23)}"
@@ -185,7 +189,7 @@ def _correlations(fit: Fit, most: int) -> list[str]:
     return lines
 
 
-def _notes(fit: Fit) -> list[str]:
+def _notes(fit: Fit, level: float) -> list[str]:
     text = f"{fit.status.name.replace('_', ' ').capitalize()}: {fit.status.value}"
     steps = steps_taken(fit)
     if steps is not None:
@@ -196,7 +200,7 @@ def _notes(fit: Fit) -> list[str]:
     elif noise is not None:
         text += f" Sampling adds {at_most(noise)} of a standard error to any estimate."
     if fit.uncertainty is not None:
-        text += f" Standard errors are from the observed information. {_how_found(fit)}"
+        text += f" Standard errors are from the observed information. {_how_found(fit, level)}"
     lines = ["", RULE, *textwrap.wrap(text, WIDTH)]
     for sentence in [] if fit.loss is None else fit.loss.sentences(fit.names):
         lines += textwrap.wrap(
@@ -210,9 +214,9 @@ def _notes(fit: Fit) -> list[str]:
     return lines
 
 
-def _how_found(fit: Fit) -> str:
+def _how_found(fit: Fit, level: float) -> str:
     """Say where the intervals that are shown come from."""
-    methods = fit.confidence_interval(0.95).methods["correlation"]
+    methods = fit.confidence_interval(level).methods["correlation"]
     by_profile = int((methods == "profile").sum()) // 2
     pairs = methods.shape[0] * (methods.shape[0] - 1) // 2
     if (methods == "known").all():
