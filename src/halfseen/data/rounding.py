@@ -164,7 +164,7 @@ def rounded(
     4.32 4.05
     >>> fit = hs.fit(recorded, hs.rounded(5), random_state=0)
     >>> print(np.sqrt(fit.covariance[0, 0]).round(2))
-    3.84
+    4.08
     """
     if rule is not None and not isinstance(rule, Missingness):
         raise InputError(f"rule must be a rule such as DetectionLimits(...); got {rule!r}.")
