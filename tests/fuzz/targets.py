@@ -73,6 +73,8 @@ LONG_OPTIONS: tuple[dict[str, Any], ...] = (
     {"id": "site", "time": "zinc", "value": "lead", "keep": "lead_flag", "separator": ","},
     {"id": "lead", "variable": "site", "value": "zinc", "covariates": ["lead_flag"]},
     {"id": "lead", "variable": "zinc", "value": "site", "limits": "lead_flag", "decimal": ","},
+    {"id": "site", "variable": "lead", "value": "zinc", "limits": "zinc_RL", "saturated": True},
+    {"id": "site", "variable": "lead", "value": "zinc", "flags": "*:U", "columns": "?*"},
 )
 LIMITS_OPTIONS: tuple[dict[str, Any], ...] = (
     {},
