@@ -78,7 +78,7 @@ def _scores(fit: RegressionFit) -> Floats:
     whole = scores @ block_diag(of_terms, np.diag(learned / units))
     if not fit.cut_points:
         return np.asarray(whole)
-    cuts = CutPoints.of(rows, model.outcomes)
+    cuts = CutPoints.of(rows, fit.outcomes, fit.cut_points)
     vector = np.concatenate([fit.cut_points[name][1:] for name in cuts.names])
     ends = [
         [row_values(cuts.rows_at(vector + s * unit), place) for s in (-STEP, STEP)]

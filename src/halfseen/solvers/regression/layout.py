@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
+from halfseen.data.triangles import lengths_of
 from halfseen.missingness.holes import SEEN, Holes, Inequalities
 from halfseen.solvers.full_information.problem import Problem
 from halfseen.solvers.regression.places import Place, Terms
@@ -54,6 +55,39 @@ class Regressors(NamedTuple):
         slopes = np.zeros((int(kept.sum()), W.shape[1]))
         slopes[:, varying] = sizes[kept, None] * right[kept] * length[varying] / np.sqrt(n)
         return cls(np.ascontiguousarray(X), np.vstack([middle, slopes]))
+
+
+class Whitening(NamedTuple):
+    """The same of regressors in pieces: X = (W − the first row of T) ``into``.
+
+    Attributes
+    ----------
+    T : array of shape (1 + p, k)
+        Of ``Regressors``.
+    into : array of shape (k, p)
+    """
+
+    T: Floats
+    into: Floats
+
+    @classmethod
+    def of(cls, triangle: Floats, rows: int) -> Whitening:
+        """Take it from the triangle of (1, W), whose rows after the first are that of W centred."""
+        middle, centred = triangle[0, 1:] / triangle[0, 0], triangle[1:, 1:]
+        length = lengths_of(centred)
+        varying = length > SAME * lengths_of(triangle[:, 1:])
+        _, sizes, right = np.linalg.svd(centred[:, varying] / length[varying], full_matrices=False)
+        kept = sizes > SAME * sizes.max(initial=0.0)
+        slopes = np.zeros((int(kept.sum()), middle.size))
+        into = np.zeros(slopes.shape[::-1])
+        unit = length[varying] / np.sqrt(rows)
+        slopes[:, varying] = sizes[kept, None] * right[kept] * unit
+        into[varying] = (right[kept] / sizes[kept, None]).T / unit[:, None]
+        return cls(np.vstack([middle, slopes]), into)
+
+    def covariates(self, W: Floats) -> Floats:
+        """Return X of some rows."""
+        return np.asarray((W - self.T[0]) @ self.into)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,19 +177,20 @@ class Equations:
         return back if self.ties is None else np.asarray(self.ties @ back)
 
 
-def with_covariates(outcomes: Problem, X: Floats, names: tuple[str, ...], count: int) -> Problem:
+def with_covariates(outcomes: Problem, X: Floats, T: Floats, count: int) -> Problem:
     """Put covariates, of which every value is seen, beside the outcomes.
 
     Columns after the first ``count``, with which a rule compares outcomes, are combinations of a
-    constant and the covariates: inequalities in them become inequalities in these.
+    constant and the covariates, the last of T: inequalities in them become inequalities in these.
     """
     n, p = X.shape
-    holes, more = outcomes.holes, outcomes.Y[:, count:]
+    holes = outcomes.holes
     index = np.hstack([holes.index[:, :count], np.full((n, p), SEEN, dtype=np.int32)])
     bound = holes.inequalities
     if bound is not None:
-        ones = np.column_stack([np.ones(n), X])
-        slopes = bound.V[:, count:] @ np.linalg.lstsq(ones, more, rcond=None)[0].T
+        more = T[:, T.shape[1] - (outcomes.shape[1] - count) :].copy()
+        more[0] -= outcomes.centre[count:]
+        slopes = bound.V[:, count:] @ (more / outcomes.scale[count:]).T
         V = np.hstack([bound.V[:, :count], slopes[:, 1:]])
         bound = Inequalities(V, bound.b - slopes[:, 0], bound.sign, bound.owner)
     return replace(
@@ -164,7 +199,7 @@ def with_covariates(outcomes: Problem, X: Floats, names: tuple[str, ...], count:
         holes=Holes(index, holes.sets, holes.set_column, bound),
         centre=np.concatenate([outcomes.centre[:count], np.zeros(p)]),
         scale=np.concatenate([outcomes.scale[:count], np.ones(p)]),
-        names=(*outcomes.names[:count], *names),
+        names=(*outcomes.names[:count], *(f"regressor {k}" for k in range(p))),
         at_random=None,
         missingness=None,
     )

@@ -13,6 +13,7 @@ from scipy.linalg import block_diag
 from halfseen.parallel import single_blas_thread
 from halfseen.seeds import Purpose
 from halfseen.solvers.full_information.ascent import Ascent
+from halfseen.solvers.full_information.checkpoint import Run, describe_run
 from halfseen.solvers.full_information.expectation import Sampling
 from halfseen.solvers.full_information.information import Information
 from halfseen.solvers.full_information.learn import (
@@ -81,11 +82,25 @@ class Cuts(NamedTuple):
 def learn_regression(model: Model, settings: Settings) -> RegressionEstimate:
     """Climb to the top of the likelihood, and describe the answer."""
     with single_blas_thread():
-        setup = Setup.of(model, settings.n_jobs)
-        check_identified(model, setup.rows.problem.holes)
-        ordered = "ordered" in model.outcomes.kinds
-        top = _top_with_cuts(model, setup, settings) if ordered else _top(setup, settings)
-        return _describe(model, top, settings)
+        return learn_rows(model, Setup.of(model, settings.n_jobs), settings)
+
+
+def learn_rows(model: Model, setup: Setup, settings: Settings) -> RegressionEstimate:
+    """Do the same for rows that are laid out, wherever they are."""
+    check_identified(model, setup)
+    if settings.checkpoint is not None:
+        run = _run_of(model, setup, settings)
+        settings = replace(settings, checkpoint=settings.checkpoint.for_run(run))
+    top = _top_with_cuts(model, setup, settings) if setup.cuts else _top(setup, settings)
+    return _describe(model, top, settings)
+
+
+def _run_of(model: Model, setup: Setup, settings: Settings) -> Run:
+    """Return what the run depends on."""
+    equations = setup.equations
+    options = equations.T, equations.mask, equations.fixed, equations.ties, model.free, model.given
+    nowhere = np.empty(0), np.empty(0)
+    return describe_run(setup.rows, setup.step, nowhere, settings, options, follow_start=False)
 
 
 def _top(setup: Setup, settings: Settings, start: tuple[Floats, Floats] | None = None) -> Top:
@@ -105,9 +120,8 @@ def _top(setup: Setup, settings: Settings, start: tuple[Floats, Floats] | None =
 
 def _top_with_cuts(model: Model, setup: Setup, settings: Settings) -> Top:
     """Climb, and let the cut points of ordered outcomes take a step, in turn."""
-    points = CutPoints.of(setup.rows, model.outcomes)
-    first = model.outcomes.first_cuts()
-    vector = np.concatenate([first[name][1:] for name in points.names])
+    points = CutPoints.of(setup.rows, model.outcomes.names, setup.cuts)
+    vector = np.concatenate([first[1:] for first in points.first])
     always = replace(settings, standard_errors=True)
     top, left = _top(setup, always), np.inf
     for _ in range(MOST_CUTS):
@@ -207,6 +221,8 @@ def _describe(model: Model, top: Top, settings: Settings) -> RegressionEstimate:
     equations, scale = setup.equations, setup.equations.scale
     place = split(found.mean, found.covariance, len(outcomes.names))
     value, error = log_likelihood(setup, found)
+    n = setup.rows.overview.shape[0]
+    held = isinstance(setup.rows, HeldRows)
     cuts = {} if top.cuts is None else top.cuts.points.unpack(top.cuts.vector)
     learned = 0 if top.cuts is None else top.cuts.vector.size
     return RegressionEstimate(
@@ -223,19 +239,21 @@ def _describe(model: Model, top: Top, settings: Settings) -> RegressionEstimate:
         value,
         error,
         setup.step.count(0) + learned,
-        len(model.W),
-        setup.seen / len(model.W),
+        n,
+        setup.seen / n,
         tuple(_notes(model, top, place, settings)),
         {
             **top.history,
             "steps": len(found.history),
             "gain_left": found.state.gain,
-            "undetermined": [[i, j] for i, j in never_together(outcomes) if model.free[i, j]],
+            "undetermined": [[i, j] for i, j in never_together(setup.together) if model.free[i, j]],
             "log_likelihoods": np.array([info["value"] for info in found.history]),
         },
         equations,
         place,
-        Regressed(replace(model, outcomes=outcomes.cut_at(cuts)), settings.seed, settings.n_jobs),
+        Regressed(replace(model, outcomes=outcomes.cut_at(cuts)), settings.seed, settings.n_jobs)
+        if held
+        else None,
     )
 
 
@@ -279,8 +297,7 @@ def log_likelihood(setup: Setup, found: Climb) -> tuple[float, float]:
                 break
     else:
         value, error = rows.expect(found.mean, found.covariance, Sampling(1, 0))[1], 0.0
-    X = rows.problem.Y[:, q:]
-    of_regressors = -0.5 * (n * (d - q) * math.log(2.0 * math.pi) + float((X * X).sum()))
+    of_regressors = -0.5 * (n * (d - q) * math.log(2.0 * math.pi) + setup.squares)
     in_units = float(setup.seen @ np.log(setup.equations.scale))
     return float(value) - of_regressors - in_units, float(error)
 
@@ -292,7 +309,7 @@ def _notes(model: Model, top: Top, place: Place, settings: Settings) -> list[Not
         notes.append(Note(Status.NO_GLOBAL_GUARANTEE, ""))
     if not top.climb.reached:
         notes.append(short_note(top.climb, settings))
-    never = never_together(model.outcomes)
+    never = never_together(top.setup.together)
     residual = top.setup.step.scatter(top.climb.covariance)
     zero = np.flatnonzero(np.diag(residual) < NO_VARIANCE)
     if zero.size:
@@ -300,9 +317,8 @@ def _notes(model: Model, top: Top, place: Place, settings: Settings) -> list[Not
     elif singular(residual):
         notes.append(note_of_singular(model.outcomes.names))
     notes += notes_of_residuals(model, top.setup.equations.scale, place, never)
-    notes += notes_of_selection(
-        model, top.setup.equations.coefficients(place)[:, : len(model.terms)]
-    )
+    coefficients = top.setup.equations.coefficients(place)[:, : len(model.terms)]
+    notes += notes_of_selection(model, top.setup, coefficients)
     if top.known is not None:
-        notes += notes_of_information(model, top.known, len(never))
+        notes += notes_of_information(model, top.setup, top.known, len(never))
     return notes

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.solvers.full_information.m_step import CovarianceStructure, Free
-from halfseen.solvers.full_information.rows import HeldRows
+from halfseen.solvers.full_information.rows import HeldRows, Rows
 from halfseen.solvers.regression.entries import Entries
+from halfseen.solvers.regression.facts import Tally, tally
 from halfseen.solvers.regression.layout import Equations, Regressors, with_covariates
 from halfseen.solvers.regression.outcomes import Outcomes
 from halfseen.solvers.regression.step import RegressionStep
@@ -49,15 +50,40 @@ class Model:
     given: Floats
     ties: Floats | None = None
 
+    def equations(self, T: Floats, centre: Floats, scale: Floats) -> Equations:
+        """Return what coefficients are in the units of the engine; T is that of ``Regressors``."""
+        # Columns that rules alone speak of come last, and stand in no equation.
+        wide = ((0, 0), (0, T.shape[1] - len(self.terms)))
+        mask, fixed = np.pad(self.mask, wide), np.pad(self.fixed, wide, constant_values=np.nan)
+        return Equations(T, mask, fixed, self.ties, centre, scale)
+
 
 @dataclass(frozen=True, eq=False)
 class Setup:
-    """A model as the engine has it."""
+    """A model as the engine has it.
 
-    rows: HeldRows
+    Attributes
+    ----------
+    rows : Rows
+    equations : Equations
+    step : RegressionStep
+    seen : array of shape (q,)
+        Rows in which the value of an outcome is seen.
+    together : array of shape (q, q)
+        Rows that say something of both of two outcomes.
+    squares : float
+        Of covariates, added up over the rows.
+    cuts : dict
+        Cut points of ordered outcomes, as the holes of the rows have them.
+    """
+
+    rows: Rows
     equations: Equations
     step: RegressionStep
-    seen: NDArray[np.intp]
+    seen: Floats
+    together: Floats
+    squares: float
+    cuts: dict[str, Floats]
 
     @classmethod
     def of(cls, model: Model, n_jobs: int | None) -> Setup:
@@ -65,17 +91,23 @@ class Setup:
         problem, q = model.outcomes.problem(), len(model.outcomes.names)
         units = problem.centre[:q], problem.scale[:q]
         carried = model.outcomes.carried
-        # Columns that rules alone speak of stand in no equation.
         more = np.empty((len(model.W), 0)) if carried is None else carried.values
         regressors = Regressors.of(np.hstack([model.W, more]))
-        mask = np.pad(model.mask, ((0, 0), (0, more.shape[1])))
-        fixed = np.pad(model.fixed, ((0, 0), (0, more.shape[1])), constant_values=np.nan)
-        equations = Equations(regressors.T, mask, fixed, model.ties, *units)
-        names = tuple(f"regressor {k}" for k in range(regressors.X.shape[1]))
-        rows = HeldRows(with_covariates(problem, regressors.X, names, q), n_jobs)
+        equations = model.equations(regressors.T, *units)
+        rows = HeldRows(with_covariates(problem, regressors.X, regressors.T, q), n_jobs)
+        return cls.around(model, rows, equations, model.outcomes.first_cuts())
+
+    @classmethod
+    def around(
+        cls, model: Model, rows: Rows, equations: Equations, cuts: dict[str, Floats]
+    ) -> Setup:
+        """Put rows and equations together, and count in the rows."""
         rows.check()
-        step = RegressionStep.of(equations.terms, _errors(model, units[1]))
-        return cls(rows, equations, step, (~problem.hidden[:, :q]).sum(axis=0))
+        q, about = len(model.outcomes.names), rows.overview
+        step = RegressionStep.of(equations.terms, _errors(model, equations.scale))
+        counted: Tally = rows.look(tally, q)
+        seen = about.shape[0] - about.hidden[:q]
+        return cls(rows, equations, step, seen, counted.together, counted.squares, cuts)
 
 
 def _errors(model: Model, scale: Floats) -> CovarianceStructure:

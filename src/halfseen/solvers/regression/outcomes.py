@@ -94,15 +94,21 @@ class Outcomes:
                 mask[:, j] |= ~chosen
         return mask
 
+    @property
+    def unexplained(self) -> Mask:
+        """Blank cells of which nothing says why they are."""
+        if self.rule is not None:
+            return np.zeros(self.data.shape, dtype=bool)
+        return np.asarray(self.data.blank & ~self.at_random)
+
     def first_cuts(self) -> dict[str, Floats]:
-        """Return cut points of a standard normal with the shares of the categories, the first at 0."""
+        """Return where the cut points of ordered outcomes begin."""
         out = {}
         for j, name in enumerate(self.names):
             if self.kinds[j] == "ordered":
                 known = self.codes[~np.isnan(self.codes[:, j]), j]
                 counts = np.bincount(known.astype(int), minlength=len(self.categories[name]))
-                cuts = ndtri(np.cumsum(counts)[:-1] / known.size)
-                out[name] = cuts - cuts[0]
+                out[name] = cuts_of(counts)
         return out
 
     def cut_at(self, cuts: Mapping[str, Floats]) -> Outcomes:
@@ -118,7 +124,7 @@ class Outcomes:
     def problem(self, units: tuple[Floats, Floats] | None = None) -> Problem:
         """Return them as the engine reads a table, in given units or those of what is seen.
 
-        Columns that the rule compares them with come after them.
+        Columns that the rule compares them with come after them; units may speak of these too.
         """
         data, blank, units = self.data, self.at_random & ~self.data.seen, units or self._units()
         more = self.carried
@@ -126,7 +132,8 @@ class Outcomes:
             lower, upper = (np.hstack([end, more.values]) for end in (data.lower, data.upper))
             data = IntervalData(lower, upper, [*data.names, *more.names])
             blank = np.hstack([blank, np.zeros(more.values.shape, dtype=bool)])
-            units = np.append(units[0], more.units[0]), np.append(units[1], more.units[1])
+            if units[0].size < len(data.names):
+                units = np.append(units[0], more.units[0]), np.append(units[1], more.units[1])
         return read_problem(data, self.rule, blank, units=units)
 
     def _units(self) -> tuple[Floats, Floats]:
@@ -162,6 +169,12 @@ class Column:
     not_detected: Mask | None = None
 
 
+def cuts_of(counts: NDArray[Any]) -> Floats:
+    """Return cut points of a standard normal with the shares of some categories, the first at 0."""
+    cuts = ndtri(np.cumsum(counts)[:-1] / np.sum(counts))
+    return np.asarray(cuts - cuts[0])
+
+
 def read_outcomes(
     columns: Mapping[str, Any],
     given: Any = None,
@@ -169,12 +182,14 @@ def read_outcomes(
     missing_at_random: Any = None,
     carried: Carried | None = None,
     cuts: Mapping[str, Floats] | None = None,
+    quiet: bool = False,
 ) -> Outcomes:
     """Read outcomes by name, the rules about them, and what kind each is.
 
     ``columns`` has an ``IntervalData`` of one column, or an array, for each outcome; None for the index
     of a selection that is not in the table. ``cuts`` are cut points that were learned from other rows:
-    then a category need not have a row of its own.
+    then a category need not have a row of its own. With ``quiet``
+    nobody is warned of blank cells.
     """
     names = list(columns)
     rule, selections = split_rules(given)
@@ -186,7 +201,7 @@ def read_outcomes(
     read = [
         _read_column(name, column, kinds.get(name))
         if column is not None
-        else _index_of(name, [one for one in selections if names[one.index] == name], columns)
+        else _index_of(name, selections, columns, kinds.get(name, "binary"))
         for name, column in columns.items()
     ]
     if cuts is None:
@@ -205,8 +220,10 @@ def read_outcomes(
     )
     outcomes = outcomes.cut_at(outcomes.first_cuts() if cuts is None else cuts)
     outcomes = replace(outcomes, at_random=_at_random(outcomes, missing_at_random))
-    # A table of intervals says itself that a cell may be anything.
-    _warn_of_blanks(outcomes, [not isinstance(columns[name], IntervalData) for name in names])
+    if not quiet:
+        # A table of intervals says itself that a cell may be anything.
+        plain = [not isinstance(columns[name], IntervalData) for name in names]
+        warn_of_blanks(outcomes.names, outcomes.unexplained & plain)
     return outcomes
 
 
@@ -415,8 +432,11 @@ def _need_every_category(names: Sequence[str], read: Sequence[Column]) -> None:
             )
 
 
-def _index_of(name: str, selections: list[Selection], columns: Mapping[str, Any]) -> Column:
+def _index_of(
+    name: str, known: Sequence[Selection], columns: Mapping[str, Any], told: Any
+) -> Column:
     """Return the index of a selection that no column shows: which outcomes are seen shows it."""
+    selections = [one for one in known if list(columns)[one.index] == name]
     if not selections:
         raise InputError(f"there is no column {name!r} in the data.")
     chosen = None
@@ -432,7 +452,7 @@ def _index_of(name: str, selections: list[Selection], columns: Mapping[str, Any]
             own = seen if one.when else ~seen
             chosen = own if chosen is None else chosen | own if one.when else chosen & own
     assert chosen is not None
-    return _read_categories(name, chosen.astype(float), "binary")
+    return _read_categories(name, chosen.astype(float), told)
 
 
 def _intervals(names: Sequence[str], read: Sequence[Column]) -> IntervalData:
@@ -480,15 +500,12 @@ def _at_random(outcomes: Outcomes, given: Any) -> Mask:
     return mask
 
 
-def _warn_of_blanks(outcomes: Outcomes, plain: list[bool]) -> None:
-    """Warn of blank cells that nothing explains."""
-    blank = outcomes.data.blank & ~outcomes.at_random & plain
-    if outcomes.rule is None and blank.any():
-        counts = [
-            f"{outcomes.names[j]} ({int(blank[:, j].sum())})"
-            for j in np.flatnonzero(blank.any(axis=0))
-        ]
+def warn_of_blanks(names: Sequence[str], blank: NDArray[Any]) -> None:
+    """Warn of blank cells that nothing explains: a row for each of the table, or for each piece."""
+    counts = blank.sum(axis=0)
+    if counts.any():
+        told = [f"{names[int(j)]} ({int(counts[j])})" for j in np.flatnonzero(counts)]
         warn(
-            f"cells are blank in {name_some(counts)}, and no rule says why; they are taken to be "
+            f"cells are blank in {name_some(told)}, and no rule says why; they are taken to be "
             "missing at random. If values are hidden because of what they are, state the rule."
         )

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from halfseen.seeds import Purpose
 from halfseen.solvers.full_information.expectation import Sampling
-from halfseen.solvers.full_information.rows import HeldRows
+from halfseen.solvers.full_information.rows import HeldRows, Rows
 from halfseen.solvers.regression.curvature import rows_of_block, scores_of_block
 from halfseen.solvers.regression.places import Place
 
@@ -29,8 +29,9 @@ def row_scores(rows: HeldRows, place: Place) -> Floats:
     return np.hstack([of_terms.reshape(n, -1), scores[:, q:]])
 
 
-def row_values(rows: HeldRows, place: Place) -> Floats:
-    """Return the log-likelihood of each row, as the engine has it."""
+def row_values(rows: Rows, place: Place) -> Floats:
+    """Return the log-likelihood of each row in memory, as the engine has it."""
+    assert isinstance(rows, HeldRows)
     at = place.parameters()
     sampled = rows.overview.sampled > 0
     sampling = Sampling(POINTS if sampled else 1, 0, 0, Purpose.LIKELIHOOD, at if sampled else None)
