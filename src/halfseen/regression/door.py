@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from typing import Any
 
@@ -28,11 +30,14 @@ from halfseen.missingness.self_censoring import SelfCensoring
 from halfseen.missingness.sets import SeenSet
 from halfseen.parallel import resolve_jobs
 from halfseen.regression.fit import RegressionFit
+from halfseen.regression.in_pieces import InPieces, Place, refuse_in_pieces
 from halfseen.regression.outcome_cells import Cells, column_of, outcome_cells
 from halfseen.seeds import RandomState, seed_of
+from halfseen.solvers.full_information.checkpoint import EVERY, open_checkpoint
 from halfseen.solvers.full_information.full import ACCURACY, MOST_STEPS
 from halfseen.solvers.full_information.learn import Settings
 from halfseen.solvers.prepare import warn
+from halfseen.solvers.regression.estimate import RegressionEstimate
 from halfseen.solvers.regression.learn_regression import learn_regression
 from halfseen.solvers.regression.learn_truncated import learn_truncated
 from halfseen.solvers.regression.model import Model
@@ -66,6 +71,12 @@ def regress(
     random_state: RandomState = None,
     progress: bool = False,
     n_jobs: int | None = None,
+    client: Any = None,
+    memory: str | float | None = None,
+    scratch: str | os.PathLike[str] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: float = EVERY,
+    resume: bool = False,
 ) -> RegressionFit:
     """Learn what outcomes depend on, when some of their values are hidden because of what they are.
 
@@ -82,6 +93,8 @@ def regress(
         frame or ``IntervalData``, of which the regressors are then ``data``.
     data : data frame, mapping of columns, IntervalData, or array of regressors
         NaN where the value of an outcome is hidden. Cells of a data frame may be texts such as ``<0.5``.
+        Paths of Parquet files (one, a folder, or a pattern), ``RowBlocks``, NumPy memmaps, and Dask data
+        frames and arrays are read in pieces, and may be larger than memory.
     rules : rule, or list of rules, optional
         What hides the values of outcomes: ``{"lead": ">=0.5"}`` and whatever else ``halfseen.rules``
         reads, ``DetectionLimits``, ``SelfSelection``, ``Selection("wage", by="works")``; a list of
@@ -113,8 +126,10 @@ def regress(
         Whether regressors that are an array get an intercept.
     standard_errors : bool
         Whether to compute standard errors.
-    accuracy, most_steps, random_state, progress, n_jobs
+    accuracy, most_steps, random_state, progress, n_jobs, checkpoint, every, resume
         As in ``halfseen.solvers.full``.
+    client, memory, scratch
+        As in ``halfseen.fit``, for tables in pieces.
 
     Returns
     -------
@@ -136,10 +151,37 @@ def regress(
     ('CONVERGED', True)
     """
     resolve_jobs(n_jobs)
+    kept = open_checkpoint(checkpoint, every, resume)
+    settings = Settings(
+        positive_number("accuracy", accuracy),
+        whole_number("most_steps", most_steps),
+        standard_errors,
+        seed_of(random_state) if kept is None else kept.seed_or(random_state),
+        progress,
+        n_jobs,
+        kept,
+    )
+    formula = isinstance(model, str | Mapping) and not _holds_columns(model)
+    if formula and data is None:
+        raise InputError("a formula needs data: regress(formula, data).")
+    place = Place(client, memory, scratch)
+    if formula:
+        pieces = InPieces.of_formula(model, data, rules, place)
+    else:
+        pieces = None if data is None else InPieces.of_arrays(model, data, names, place)
+
+    def model_of(design: Design, outcomes: Outcomes) -> Model:
+        return _model(design, outcomes, covariance, fixed, equal)
+
+    if pieces is not None:
+        refuse_in_pieces(truncated=truncated, cluster=cluster)
+        with _told_apart():
+            estimate, design = pieces.learn(
+                rules, kinds, missing_at_random, intercept, robust, model_of, place, settings
+            )
+        return _looked_at(RegressionFit(**_fields(estimate), design=design, is_robust=robust))
     _, selections = split_rules(rules)
-    if isinstance(model, str | Mapping) and not _holds_columns(model):
-        if data is None:
-            raise InputError("a formula needs data: regress(formula, data).")
+    if formula:
         indices = {str(one.by) for one in selections}
         design, columns = _of_formula(model, data, indices, kinds)
         kinds = columns.kinds
@@ -147,6 +189,8 @@ def regress(
         _need_the_same_labels(model, data)
         design, columns = _of_arrays(model, data, names, intercept)
     if truncated is not None:
+        if kept is not None:
+            raise InputError("a truncated regression takes a moment, and writes no checkpoints.")
         rules = _truncation(columns.cells, rules, truncated)
     carried = _carried(rules, list(columns.cells), data)
     if missing_at_random is not None:
@@ -158,28 +202,35 @@ def regress(
         )
     for note in check_design(design):
         warn(note)
-    wanted = _model(design, outcomes, covariance, fixed, equal)
-    settings = Settings(
-        positive_number("accuracy", accuracy),
-        whole_number("most_steps", most_steps),
-        standard_errors,
-        seed_of(random_state),
-        progress,
-        n_jobs,
-    )
+    wanted = model_of(design, outcomes)
     learn = learn_regression if truncated is None else learn_truncated
-    try:
+    with _told_apart():
         estimate = learn(wanted, settings)
+    frame = "pandas" if frame_kind(data) == "pandas" or frame_kind(model) == "pandas" else None
+    fit = RegressionFit(**_fields(estimate), design=design, data=data, frame=frame)
+    if robust or cluster is not None:
+        fit = fit.robust(cluster)
+    return _looked_at(fit)
+
+
+@contextmanager
+def _told_apart() -> Iterator[None]:
+    """Say what is wrong where numbers are so far apart in size that matrices are singular."""
+    try:
+        yield
     except np.linalg.LinAlgError as error:
         raise NotIdentifiedError(
             "what is given, or the outcomes, are so far apart in size that sixteen digits do not hold "
             f"them together ({error}). Check fixed= and covariance=, and the units of the outcomes."
         ) from None
-    frame = "pandas" if frame_kind(data) == "pandas" or frame_kind(model) == "pandas" else None
-    given = {field.name: getattr(estimate, field.name) for field in fields(estimate)}
-    fit = RegressionFit(**given, design=design, data=data, frame=frame)
-    if robust or cluster is not None:
-        fit = fit.robust(cluster)
+
+
+def _fields(estimate: RegressionEstimate) -> dict[str, Any]:
+    return {field.name: getattr(estimate, field.name) for field in fields(estimate)}
+
+
+def _looked_at(fit: RegressionFit) -> RegressionFit:
+    """Warn whoever called if the answer needs a look."""
     if fit.status.severity >= Status.TOO_FEW_JOINT_ROWS.severity:
         details = " ".join(note.text for note in fit.notes if note.status is fit.status)
         warn(f"{fit.status.value} {details}", ConvergenceWarning)

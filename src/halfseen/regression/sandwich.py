@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import block_diag
 
 from halfseen.data.design import columns_of
 from halfseen.errors import InputError
@@ -14,8 +13,7 @@ from halfseen.parallel import single_blas_thread
 from halfseen.solvers.inference.robust import read_clusters
 from halfseen.solvers.regression.cut_points import STEP, CutPoints
 from halfseen.solvers.regression.prediction import place_of, rows_of
-from halfseen.solvers.regression.robust import clustered, row_scores, row_values
-from halfseen.theta import entries
+from halfseen.solvers.regression.robust import clustered, in_parameters, row_scores, row_values
 
 if TYPE_CHECKING:
     from halfseen.regression.fit import RegressionFit
@@ -69,13 +67,7 @@ def _scores(fit: RegressionFit) -> Floats:
         return fit.source.scores  # type: ignore[union-attr]
     rows = rows_of(model.outcomes, model.W, equations, fit.source.n_jobs)  # type: ignore[union-attr]
     scores = row_scores(rows, place)
-    # Γ of the engine is Γ Tᵀ in other units, and Σ_e another unit each.
-    of_terms = block_diag(
-        *(equations.T[:, own] / s for own, s in zip(equations.free, equations.scale, strict=True))
-    )
-    units = entries(np.outer(equations.scale, equations.scale))
-    learned = entries(model.free.astype(float))
-    whole = scores @ block_diag(of_terms, np.diag(learned / units))
+    whole = scores @ in_parameters(equations, model.free)
     if not fit.cut_points:
         return np.asarray(whole)
     cuts = CutPoints.of(rows, fit.outcomes, fit.cut_points)

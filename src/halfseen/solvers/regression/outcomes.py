@@ -193,19 +193,17 @@ def read_outcomes(
     """
     names = list(columns)
     rule, selections = split_rules(given)
-    _check_selections(names, selections, kinds_by_name(kinds))
-    selections = tuple(one.for_columns(names) for one in selections)
+    selections, kinds = known_kinds(names, selections, kinds)
     if rule is not None:
         rule = rule.for_columns([*names, *(() if carried is None else carried.names)])
-    kinds = {names[one.index]: "binary" for one in selections} | _told_kinds(names, kinds)
     read = [
         _read_column(name, column, kinds.get(name))
         if column is not None
-        else _index_of(name, selections, columns, kinds.get(name, "binary"))
+        else index_of(name, selections, columns, kinds.get(name, "binary"))
         for name, column in columns.items()
     ]
     if cuts is None:
-        _need_every_category(names, read)
+        need_every_category(names, read)
     outcomes = Outcomes(
         _intervals(names, read),
         np.column_stack(
@@ -225,6 +223,15 @@ def read_outcomes(
         plain = [not isinstance(columns[name], IntervalData) for name in names]
         warn_of_blanks(outcomes.names, outcomes.unexplained & plain)
     return outcomes
+
+
+def known_kinds(
+    names: Sequence[str], selections: Sequence[Selection], kinds: Mapping[str, Any] | None
+) -> tuple[tuple[Selection, ...], dict[str, Any]]:
+    """Match selections with outcomes; return what is known of the kinds of these before any row."""
+    _check_selections(names, selections, kinds_by_name(kinds))
+    matched = tuple(one.for_columns(names) for one in selections)
+    return matched, {names[one.index]: "binary" for one in matched} | _told_kinds(names, kinds)
 
 
 def _check_selections(
@@ -335,7 +342,7 @@ def _read_column(name: str, column: Any, told: Any) -> Column:
     if isinstance(column, IntervalData):
         lower, upper = column.lower[:, 0], column.upper[:, 0]
         if told in (None, "continuous"):
-            _doubt_two_values(name, lower[lower == upper], told)
+            doubt_two_values(name, lower[lower == upper], told)
             return Column(lower, upper, "continuous", not_detected=column.not_detected[:, 0])
         if not (column.seen | column.at_random).all():
             raise InputError(
@@ -348,16 +355,16 @@ def _read_column(name: str, column: Any, told: Any) -> Column:
         told = "binary"
     if told is None or told == "continuous":
         numbers = _numbers(name, values)
-        _doubt_two_values(name, numbers[~np.isnan(numbers)], told)
+        doubt_two_values(name, numbers[~np.isnan(numbers)], told)
         return Column(
             np.where(np.isnan(numbers), -np.inf, numbers),
             np.where(np.isnan(numbers), np.inf, numbers),
             "continuous",
         )
-    return _read_categories(name, values, told)
+    return read_categories(name, values, told)
 
 
-def _doubt_two_values(name: str, seen: Floats, told: Any) -> None:
+def doubt_two_values(name: str, seen: Floats, told: Any) -> None:
     """Raise where an outcome has two values alone, and nobody said what it is."""
     if told is None and seen.size and np.isin(seen, (0.0, 1.0)).all():
         raise InputError(
@@ -381,7 +388,7 @@ def _numbers(name: str, values: NDArray[Any]) -> Floats:
     return numbers
 
 
-def _read_categories(name: str, values: NDArray[Any], told: Any) -> Column:
+def read_categories(name: str, values: NDArray[Any], told: Any) -> Column:
     """Read the numbers of categories, the lowest being 0."""
     blank = np.array([one is None or bool(one != one) for one in values.tolist()])
     present = values[~blank].tolist()
@@ -417,7 +424,7 @@ def _read_categories(name: str, values: NDArray[Any], told: Any) -> Column:
     return Column(numbers, numbers, kind, categories)
 
 
-def _need_every_category(names: Sequence[str], read: Sequence[Column]) -> None:
+def need_every_category(names: Sequence[str], read: Sequence[Column]) -> None:
     """Raise where a category has no row, so that nothing says where it lies."""
     for name, column in zip(names, read, strict=True):
         if column.kind == "continuous":
@@ -432,7 +439,7 @@ def _need_every_category(names: Sequence[str], read: Sequence[Column]) -> None:
             )
 
 
-def _index_of(
+def index_of(
     name: str, known: Sequence[Selection], columns: Mapping[str, Any], told: Any
 ) -> Column:
     """Return the index of a selection that no column shows: which outcomes are seen shows it."""
@@ -452,7 +459,7 @@ def _index_of(
             own = seen if one.when else ~seen
             chosen = own if chosen is None else chosen | own if one.when else chosen & own
     assert chosen is not None
-    return _read_categories(name, chosen.astype(float), told)
+    return read_categories(name, chosen.astype(float), told)
 
 
 def _intervals(names: Sequence[str], read: Sequence[Column]) -> IntervalData:
