@@ -64,7 +64,8 @@ def marginal_effects(fit: RegressionFit, variable: str, kind: str, new: Any) -> 
     data = fit.data if new is None else new
     if data is None:
         raise InputError(
-            "this fit does not hold its table (a saved fit never does); pass new rows."
+            "this fit does not hold its table (a saved fit never does, nor one of a table in pieces); "
+            "pass new rows."
         )
     if not isinstance(variable, str) or variable not in design.variables:
         raise InputError(

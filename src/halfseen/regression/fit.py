@@ -596,7 +596,8 @@ class RegressionFit(RegressionEstimate):
     def _source(self) -> Any:
         if self.source is None:
             raise InputError(
-                "this fit does not hold its table (a saved fit never does); pass new rows."
+                "this fit does not hold its table (a saved fit never does, nor one of a table in "
+                "pieces); pass new rows."
             )
         return self.source
 

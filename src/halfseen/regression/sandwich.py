@@ -27,7 +27,10 @@ def robust_covariance(fit: RegressionFit, clusters: Any = None) -> tuple[Floats,
     I⁻¹ M I⁻¹, with M the sum of the outer products of what rows, or clusters of rows, say.
     """
     if fit.source is None:
-        raise InputError("robust standard errors need the rows, which a saved fit does not hold.")
+        raise InputError(
+            "robust standard errors need the rows, which a saved fit does not hold, nor one of a table "
+            "in pieces: ask for them where it is fitted, regress(..., robust=True)."
+        )
     if fit.covariance is None:
         raise InputError("this regression has no standard errors to begin with.")
     groups = read_clusters(_column(fit, clusters), fit.rows)
