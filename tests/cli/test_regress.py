@@ -292,7 +292,7 @@ def test_an_answer_that_needs_a_look_has_exit_code_1(run, tmp_path):
         (["data.csv", "lead ~ age", "--index", "lab"], 2, "there is no column 'lab'"),
         (["bad.csv", "lead ~ age"], 2, "line 3, column lead: 'o.7' is no number"),
         (["wages.csv", "wage ~ educ + I(2 * educ)"], 4, "repeat each other"),
-        ([".", "lead ~ age"], 2, "is not one table"),
+        ([".", "lead ~ age"], 2, "has no files that end in .parquet"),
     ],
 )  # fmt: skip
 def test_mistakes_get_a_sentence_and_an_exit_code(run, tmp_path, words, code, sentence):

@@ -335,7 +335,7 @@ class TestErrors:
             ("lead ~ age + note", "has the same category in all rows"),
             ("lead ~ age + I(2 * age)", r"I\(2 \* age\) = 2 age in every row"),
             ("lead ~ age + I(0 * age)", "is 0 in every row"),
-            ("note ~ age", "note holds texts, such as 'not a number'. Say kinds="),
+            ("note ~ age", "note holds texts, such as 'not a number'. Say its categories"),
             ("lead ~ lead", "is an outcome and stands among the regressors too"),
         ],
     )

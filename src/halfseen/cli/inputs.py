@@ -7,6 +7,7 @@ import glob
 import io
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +25,6 @@ from halfseen.data.parquet_blocks import SUFFIXES as PARQUET
 from halfseen.data.parquet_blocks import bytes_in_memory, is_parquet, scan_parquet
 from halfseen.data.raw_columns import FileColumns, open_parquet
 from halfseen.data.readers import read_columns
-from halfseen.data.row_blocks import RowBlocks
 from halfseen.data.transforms import read_transforms
 from halfseen.errors import InputError
 from halfseen.missingness import Combined, DetectionLimits, rules
@@ -77,8 +77,8 @@ def refuse_many(data: str) -> None:
     """Refuse folders and patterns, of which there is no one table."""
     if data != "-" and (os.path.isdir(data) or (glob.has_magic(data) and not os.path.exists(data))):
         raise InputError(
-            f"{data} is not one table; this command needs one in memory. Name a file. (fit takes "
-            "folders and patterns of Parquet files.)"
+            f"{data} is not one table; this command needs one in memory. Name a file. (fit and "
+            "regress take folders and patterns of Parquet files.)"
         )
 
 
@@ -203,14 +203,14 @@ def fit_in_pieces(
     **options: Any,
 ) -> Fit:
     """Fit Parquet files piece by piece."""
-    _refuse(wanted)
+    refuse_of_pieces(wanted)
     columns = None if wanted.columns is None else split_names(wanted.columns)
     blocks = scan_parquet(wanted.data, columns)
     if not quiet:
         n, d = blocks.shape
         pieces = f"{len(blocks)} piece{'' if len(blocks) == 1 else 's'}"
         say(f"{wanted.data}: {n:,} rows, {d} columns, read in {pieces}")
-    rule = read_rule(wanted, _names_only(blocks))
+    rule = read_rule(wanted, names_only(blocks.names))
     if wanted.blank is Blank.RANDOM:
         # Every hidden cell of numbers is blank, so that the rule has nothing left to say.
         rule = None
@@ -230,7 +230,7 @@ def fit_in_pieces(
         )
 
 
-def _refuse(wanted: TableOptions) -> None:
+def refuse_of_pieces(wanted: TableOptions) -> None:
     """Refuse what needs the whole table, or cells of text."""
     for option, given, why in (
         ("--saturated", wanted.saturated, "set such values to null in the files"),
@@ -241,7 +241,7 @@ def _refuse(wanted: TableOptions) -> None:
             raise InputError(f"{option} is not for tables that are read in pieces; {why}.")
 
 
-def _names_only(blocks: RowBlocks) -> IntervalData:
-    """Return a table with the same columns, for rules that ask for no more."""
-    empty = np.full((1, blocks.shape[1]), np.nan)
-    return IntervalData(empty, empty, blocks.names)
+def names_only(names: Sequence[str]) -> IntervalData:
+    """Return a table with these columns, for rules that ask for no more."""
+    empty = np.full((1, len(names)), np.nan)
+    return IntervalData(empty, empty, names)

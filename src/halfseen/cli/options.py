@@ -115,7 +115,7 @@ Scheduler = Annotated[
     ),
 ]
 Checkpoint = Annotated[
-    Path | None, _large("A file to go on from if the work is stopped (method full).")
+    Path | None, _large("A file to go on from if the work is stopped (fit: method full).")
 ]
 Every = Annotated[float, _large("Seconds between checkpoints.", min=0.0)]
 Resume = Annotated[bool, _large("Go on from the checkpoint, if there is one.", "--resume")]

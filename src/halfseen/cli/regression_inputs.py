@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.cli.inputs import cell_form, open_csv, read_rule, refuse_many, split_names
+from halfseen.cli.inputs import cell_form, open_csv, read_rule, split_names
 from halfseen.cli.options import Blank, TableOptions
 from halfseen.cli.running import rows_told, say
 from halfseen.data.formulas import outcome_names, read_formula
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.mixed_columns import MixedColumns, read_mixed
 from halfseen.data.parquet_blocks import SUFFIXES as PARQUET
+from halfseen.data.plain_columns import PlainColumns
 from halfseen.data.raw_columns import Columns, FileColumns, open_parquet
 from halfseen.errors import InputError
 from halfseen.missingness import Combined, DetectionLimits, Selection, rules
@@ -58,12 +59,11 @@ def read_regression_input(
     model = read_model(formulas)
     outcomes = outcome_names(model)
     selections = read_selections(select, outcomes)
-    told = _read_kinds(kinds, outcomes)
+    told = read_kinds(kinds, outcomes)
     latent = {*(str(one.by) for one in selections)}
     latent |= {name for name, kind in told.items() if kind != "continuous"}
-    refuse_many(wanted.data)
     table, columns = _read_columns(wanted, [name for name in outcomes if name not in latent])
-    told = {name: _as_in_column(columns, name, kind) for name, kind in told.items()}
+    told = {name: as_in_column(columns, name, kind) for name, kind in told.items()}
     _doubt_two_values(columns, told)
     # Rules may speak of covariates too.
     stated = rules(wanted.seen) if wanted.seen else None
@@ -156,7 +156,7 @@ def read_selections(select: Sequence[str] | None, outcomes: Sequence[str]) -> li
     return out
 
 
-def _read_kinds(kinds: Sequence[str] | None, outcomes: Sequence[str]) -> dict[str, Any]:
+def read_kinds(kinds: Sequence[str] | None, outcomes: Sequence[str]) -> dict[str, Any]:
     """Read what --kind says: 'works: binary', 'grade: low < mid < high'."""
     out: dict[str, Any] = {}
     for text in kinds or ():
@@ -199,7 +199,7 @@ def _read_columns(wanted: TableOptions, measured: Sequence[str]) -> tuple[Column
     return table, read_mixed(table, form, measured, **options)
 
 
-def _as_in_column(columns: MixedColumns, name: str, kind: Any) -> Any:
+def as_in_column(columns: PlainColumns, name: str, kind: Any) -> Any:
     """Return categories as the column has them: as numbers, truths or texts."""
     if isinstance(kind, str) or name not in columns.names:
         return kind

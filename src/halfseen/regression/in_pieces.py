@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.data.design import Design
@@ -22,6 +23,10 @@ from halfseen.solvers.regression.estimate import RegressionEstimate
 from halfseen.solvers.regression.in_pieces import Asked, learn_in_pieces
 from halfseen.solvers.regression.model import Model
 from halfseen.solvers.regression.outcomes import Outcomes, split_rules
+
+# Bytes of what is loaded when rows are laid out already: kernels, and what looks for coefficients
+# without an estimate.
+SET_ASIDE = 2**26
 
 
 @dataclass(frozen=True)
@@ -45,25 +50,11 @@ class InPieces:
     @classmethod
     def of_formula(cls, formula: Any, data: Any, rules: Any, place: Place) -> InPieces | None:
         """Return the columns of a table that a formula and rules name; None where it is read whole."""
-        outcomes = outcome_names(formula)
-        rule, selections = split_rules(rules)
-        indices = {str(one.by) for one in selections}
-        spoken = rule.names if isinstance(rule, Rules) else ()
-
-        def choose(names: Sequence[str]) -> list[str]:
-            columns = _names_only(names)
-            for name in outcomes:
-                if name not in indices:
-                    columns.check(name, "the outcome")
-            variables = read_formula(formula, names).variables
-            for name in variables:
-                columns.check(name, "the regressor")
-            wanted = {*outcomes, *variables, *spoken}
-            return [name for name in names if name in wanted]
-
+        choose = columns_needed(formula, rules)
         blocks = mixed_blocks(data, choose, place.client, place.memory, place.scratch)
         if blocks is None:
             return None
+        outcomes, spoken = outcome_names(formula), _spoken(rules)
         carried = tuple(k for k in spoken if k in blocks.names and k not in outcomes)
         return cls(blocks, formula, outcomes, carried)
 
@@ -90,8 +81,8 @@ class InPieces:
         settings: Settings,
     ) -> tuple[RegressionEstimate, Design]:
         """Learn from all rows."""
-        columns = self.blocks.shape[1]
-        engine = engine_for(place.client, place.memory, place.scratch, settings.n_jobs, columns)
+        where = place.client, place.memory, place.scratch
+        engine = engine_for(*where, settings.n_jobs, self.blocks.shape[1], SET_ASIDE)
         mask = self._mask(missing_at_random)
         asked = Asked(
             self.formula, self.outcomes, intercept, rules, kinds, mask, self.carried, robust
@@ -99,10 +90,33 @@ class InPieces:
         return learn_in_pieces(self.blocks, asked, model_of, engine, settings)
 
     def _mask(self, given: Any) -> NDArray[Any] | None:
-        import numpy as np
-
         nothing_seen = np.broadcast_to(np.nan, (self.blocks.shape[0], len(self.outcomes)))
         return read_mask(given, nothing_seen, self.outcomes)
+
+
+def columns_needed(formula: Any, rules: Any) -> Callable[[Sequence[str]], list[str]]:
+    """Return what chooses the columns that a formula and rules name; it refuses those not there."""
+    outcomes, (_, selections) = outcome_names(formula), split_rules(rules)
+    indices = {str(one.by) for one in selections}
+
+    def choose(names: Sequence[str]) -> list[str]:
+        columns = _names_only(names)
+        for name in outcomes:
+            if name not in indices:
+                columns.check(name, "the outcome")
+        variables = read_formula(formula, names).variables
+        for name in variables:
+            columns.check(name, "the regressor")
+        wanted = {*outcomes, *variables, *_spoken(rules)}
+        return [name for name in names if name in wanted]
+
+    return choose
+
+
+def _spoken(rules: Any) -> tuple[str, ...]:
+    """Return the columns that a rule speaks of by name."""
+    rule, _ = split_rules(rules)
+    return tuple(rule.names) if isinstance(rule, Rules) else ()
 
 
 def refuse_in_pieces(**given: Any) -> None:

@@ -57,6 +57,15 @@ class Triangles(NamedTuple):
         return Triangles(self.rows + other.rows, known, pinned)
 
 
+class Several(NamedTuple):
+    """The triangles of some equations."""
+
+    each: tuple[Triangles, ...]
+
+    def __add__(self, other: Several) -> Several:  # type: ignore[override]
+        return Several(tuple(a + b for a, b in zip(self.each, other.each, strict=True)))
+
+
 class Triangle(NamedTuple):
     """The triangle of a matrix in pieces."""
 
@@ -106,18 +115,11 @@ class Sides(NamedTuple):
     @classmethod
     def of(cls, Y: Floats, holes: Holes, equation: Equation) -> Sides:
         """Look at an outcome in some rows."""
-        j = equation.outcome
-        blank, index = at_random(holes)[:, j], holes.index[:, j]
-        hidden = (index != SEEN) & ~blank
-        lower, upper, single = _ends(holes, index)
-        single &= hidden
-        W = equation.regressors(Y)
+        blank = at_random(holes)[:, equation.outcome]
+        held, W = Held.of(holes, blank, equation.outcome), equation.regressors(Y)
         if equation.cuts is not None:
-            return _with_cuts(W, lower, single, equation.cuts)
-        below, above = single & np.isneginf(lower), single & np.isposinf(upper)
-        # Between two ends a prediction is held. On either side of something, or by chance, it is not.
-        pinned = (index == SEEN) | (single & ~below & ~above)
-        return cls(W, pinned, np.where(above, 1.0, 0.0) - np.where(below, 1.0, 0.0))
+            return _with_cuts(W, held.lower, held.single, equation.cuts)
+        return cls(W, held.pinned, held.sides)
 
     @property
     def moving(self) -> NDArray[np.intp]:
@@ -130,15 +132,30 @@ class Sides(NamedTuple):
         return np.asarray(self.sides[rows, None] * (self.W[rows] @ left))
 
 
-def _ends(holes: Holes, index: NDArray[np.int32]) -> tuple[Floats, Floats, Mask]:
-    """Return the ends of the set of each cell of a column, and whether it is one interval."""
-    n = len(index)
-    if not holes.sets.lower.size:
-        return np.zeros(n), np.zeros(n), np.zeros(n, dtype=bool)
-    sets = np.maximum(index, 0)
-    first, last = holes.sets.start[sets], holes.sets.start[sets + 1] - 1
-    place = np.minimum(first, holes.sets.lower.size - 1)
-    return holes.sets.lower[place], holes.sets.upper[place], last == first
+class Held(NamedTuple):
+    """Which rows of a column hold a prediction, the sides of others, and lower ends of intervals."""
+
+    pinned: Mask
+    sides: Floats
+    lower: Floats
+    single: Mask
+
+    @classmethod
+    def of(cls, holes: Holes, blank: Mask, column: int) -> Held:
+        """Look at the holes of a column; of blank cells nothing is known."""
+        index, sets = holes.index[:, column], holes.sets
+        n, seen = len(index), index == SEEN
+        if not sets.lower.size:
+            return cls(seen, np.zeros(n), np.zeros(n), np.zeros(n, dtype=bool))
+        own = np.maximum(index, 0)
+        first, last = sets.start[own], sets.start[own + 1] - 1
+        single = ~seen & ~blank & (last == first)
+        place = np.minimum(first, sets.lower.size - 1)
+        lower = sets.lower[place]
+        below, above = single & np.isneginf(lower), single & np.isposinf(sets.upper[place])
+        # Between two ends a prediction is held. On either side of something, or by chance, it is not.
+        pinned = seen | (single & ~below & ~above)
+        return cls(pinned, np.where(above, 1.0, 0.0) - np.where(below, 1.0, 0.0), lower, single)
 
 
 def _with_cuts(W: Floats, lower: Floats, known: Mask, cuts: Floats) -> Sides:
@@ -158,15 +175,26 @@ def _with_cuts(W: Floats, lower: Floats, known: Mask, cuts: Floats) -> Sides:
     return Sides(stacked, np.zeros(len(stacked), dtype=bool), np.concatenate(ends))
 
 
-def triangles_of(Y: Floats, holes: Holes, equation: Equation) -> Triangles:
-    """Return the triangles of an equation over some rows."""
-    known = ~at_random(holes)[:, equation.outcome]
-    there = Sides.of(Y, holes, equation)
-    return Triangles(
-        int(known.sum()),
-        triangle_of(equation.regressors(Y)[known]),
-        triangle_of(there.W[there.pinned]),
-    )
+def triangles_of(
+    Y: Floats, holes: Holes, equations: tuple[Equation, ...], most: int | None
+) -> Several:
+    """Return the triangles of equations over some rows, or over so many of each kind, evenly spread."""
+    blank, out = at_random(holes), []
+    for one in equations:
+        known = ~blank[:, one.outcome]
+        if one.cuts is None:
+            pinned = _triangle(Y, Held.of(holes, ~known, one.outcome).pinned, one, most)
+        else:
+            # Nothing holds a prediction, nor the cut points, which take part.
+            pinned = np.empty((0, one.T.shape[1] + one.cuts.size - 1))
+        out.append(Triangles(int(known.sum()), _triangle(Y, known, one, most), pinned))
+    return Several(tuple(out))
+
+
+def _triangle(Y: Floats, mask: Mask, equation: Equation, most: int | None) -> Floats:
+    rows = np.flatnonzero(mask)
+    step = 1 if most is None else max(1, -(-len(rows) // most))
+    return triangle_of(equation.regressors(Y[rows[::step]]))
 
 
 class Worst(NamedTuple):

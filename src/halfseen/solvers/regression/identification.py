@@ -20,7 +20,7 @@ from halfseen.solvers.full_information.information import Information
 from halfseen.solvers.full_information.rows import Rows
 from halfseen.solvers.regression.facts import (
     Equation,
-    Triangles,
+    Several,
     mills_ratio,
     mills_triangle,
     some_moves,
@@ -35,6 +35,8 @@ Floats = NDArray[np.float64]
 
 # Singular values and moves, of columns of unit length, that count as zero.
 ZERO = 1e-9
+# Rows of a piece that are looked at first, to see whether its regressors tell coefficients apart.
+SOME_ROWS = 2000
 # Rows that are looked at first, drawn at a stride; those that contradict a direction join them.
 FIRST_ROWS, MORE_ROWS, MOST_ROUNDS = 2000, 500, 50
 # Terms with a share of the largest move of a direction that are named.
@@ -55,16 +57,36 @@ def check_identified(model: Model, setup: Setup) -> None:
     rows, T = setup.rows, setup.equations.T
     # Of unit length.
     T = T / (np.sqrt(rows.overview.shape[0]) * np.maximum(lengths_of(T), np.finfo(float).tiny))
-    for j, outcome in enumerate(model.outcomes.names):
-        terms = np.flatnonzero(free[j])
-        equation = Equation(j, q, T[:, terms], setup.cuts.get(outcome))
-        told: Triangles = rows.look(triangles_of, equation)
+    of_terms = [np.flatnonzero(own) for own in free]
+    equations = tuple(
+        Equation(j, q, T[:, of_terms[j]], setup.cuts.get(outcome))
+        for j, outcome in enumerate(model.outcomes.names)
+    )
+    some: Several = rows.look(triangles_of, equations, SOME_ROWS)
+    for equation, told in zip(equations, some.each, strict=True):
+        j, terms = equation.outcome, of_terms[equation.outcome]
+        if not (_has_full_rank(told.known) and _has_full_rank(told.pinned)):
+            # Some of the rows do not settle it.
+            (told,) = rows.look(triangles_of, (equation,), None).each
+        outcome = model.outcomes.names[j]
         _check_rows(told.rows, told.known, outcome, [model.terms[t] for t in terms])
         direction = endless_direction(rows, equation, told.pinned)
         if direction is not None:
             found = _endless_terms(rows, equation, direction)
             names = [model.terms[terms[t]] for t in found if t < terms.size]
             raise NotIdentifiedError(_sentence(outcome, names, bool(model.outcomes.latent[j])))
+
+
+def _has_full_rank(triangle: Floats) -> bool:
+    """Whether no direction leaves these rows where they are."""
+    return not triangle.shape[1] or not _directions_left(triangle).shape[1]
+
+
+def _directions_left(triangle: Floats) -> Floats:
+    """Return the directions that leave rows where they are, by the triangle of these."""
+    _, sizes, directions = np.linalg.svd(triangle, full_matrices=True)
+    rank = int((sizes > ZERO * max(sizes.max(initial=0.0), ZERO)).sum())
+    return np.asarray(directions[rank:].T)
 
 
 def _endless_terms(rows: Rows, equation: Equation, direction: Floats) -> list[int]:
@@ -76,7 +98,8 @@ def _endless_terms(rows: Rows, equation: Equation, direction: Floats) -> list[in
         if t in constant or t >= equation.T.shape[1]:
             continue
         own = equation.take(np.union1d(constant, [t]).astype(np.intp))
-        if endless_direction(rows, own, rows.look(triangles_of, own).pinned) is not None:
+        (told,) = rows.look(triangles_of, (own,), None).each
+        if endless_direction(rows, own, told.pinned) is not None:
             return [t]
     return order
 
@@ -126,13 +149,9 @@ def endless_direction(rows: Rows, equation: Equation, pinned: Floats) -> Floats 
     Found by linear programming on some of the rows, which those that contradict it join. ``pinned``
     is the triangle of the others.
     """
-    if not pinned.shape[1]:
+    if _has_full_rank(pinned):
         return None
-    _, sizes, directions = np.linalg.svd(pinned, full_matrices=True)
-    rank = int((sizes > ZERO * max(sizes.max(initial=0.0), ZERO)).sum())
-    left = directions[rank:].T
-    if not left.shape[1]:
-        return None
+    left = _directions_left(pinned)
     part = rows.look(some_moves, equation, left, FIRST_ROWS).moves
     if not len(part):
         return None
@@ -143,10 +162,11 @@ def endless_direction(rows: Rows, equation: Equation, pinned: Floats) -> Floats 
         )
         if found.fun is None or not found.success or -found.fun <= ZERO * scale * len(part):
             return None
-        asked = equation, left, found.x, ZERO * scale, MORE_ROWS
+        direction = np.asarray(found.x)
+        asked = equation, left, direction, ZERO * scale, MORE_ROWS
         wrong = rows.look(wrong_moves, *asked).moves
         if not len(wrong):
-            return np.asarray(left @ found.x)
+            return np.asarray(left @ direction)
         part = np.unique(np.vstack([part, wrong]), axis=0)
     return None
 

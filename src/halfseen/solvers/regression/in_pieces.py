@@ -25,7 +25,7 @@ from halfseen.data.levels import Levels, factors_of, has_levels
 from halfseen.data.mixed_blocks import narrowed
 from halfseen.data.plain_columns import PlainColumns
 from halfseen.data.row_blocks import RowBlocks
-from halfseen.errors import InputError
+from halfseen.errors import InputError, spelled
 from halfseen.missingness.base import Missingness
 from halfseen.parallel import single_blas_thread
 from halfseen.scaling.engine import Engine
@@ -48,6 +48,7 @@ from halfseen.solvers.regression.outcomes import (
     Outcomes,
     cuts_of,
     doubt_two_values,
+    kind_as_said,
     known_kinds,
     need_every_category,
     read_categories,
@@ -235,9 +236,9 @@ class Passes:
         texts = [value for value in column.values if isinstance(value, str)]
         if column.levels is None and texts:
             raise InputError(
-                f"{name} holds texts, such as {texts[0]!r}. Say kinds={{{name!r}: [...]}} with its "
-                "categories from the lowest to the highest; cells such as '<0.5' are read from tables "
-                "in memory, by read_parquet."
+                f"{name} holds texts, such as {texts[0]!r}. Say its categories from the lowest to the "
+                f"highest, as in {kind_as_said(name, ['low', 'high'])}; cells such as '<0.5' are "
+                f"read from tables in memory{spelled(', by read_parquet', '')}."
             )
         return False
 

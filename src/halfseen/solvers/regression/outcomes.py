@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +14,7 @@ from scipy.special import ndtri
 from halfseen.checks import is_iterable, real_array
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.table import check_finite
-from halfseen.errors import ContradictionError, InputError, NotIdentifiedError
+from halfseen.errors import ContradictionError, InputError, NotIdentifiedError, spelled
 from halfseen.missingness.base import Missingness
 from halfseen.missingness.holes import read_cells
 from halfseen.missingness.named_rules import rules as read_rules
@@ -368,10 +369,16 @@ def doubt_two_values(name: str, seen: Floats, told: Any) -> None:
     """Raise where an outcome has two values alone, and nobody said what it is."""
     if told is None and seen.size and np.isin(seen, (0.0, 1.0)).all():
         raise InputError(
-            f"{name} holds 0 and 1 alone. Say kinds={{{name!r}: 'binary'}} for a probit (a latent "
-            "number "
-            f"whose sign is seen), or kinds={{{name!r}: 'continuous'}} to take them as measurements."
+            f"{name} holds 0 and 1 alone. Say {kind_as_said(name, 'binary')} for a probit (a latent "
+            f"number whose sign is seen), or {kind_as_said(name, 'continuous')} to take them as "
+            "measurements."
         )
+
+
+def kind_as_said(name: str, kind: str | Sequence[str]) -> str:
+    """Spell the kind of an outcome, or its categories, for whoever reads the message."""
+    written = kind if isinstance(kind, str) else " < ".join(kind)
+    return spelled(f"kinds={{{name!r}: {kind!r}}}", f"--kind {shlex.quote(f'{name}: {written}')}")
 
 
 def _numbers(name: str, values: NDArray[Any]) -> Floats:

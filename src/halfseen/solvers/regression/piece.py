@@ -23,7 +23,7 @@ from halfseen.scaling.engine import Arrays
 from halfseen.solvers.full_information.shards import to_arrays
 from halfseen.solvers.piece import Place, rows_from
 from halfseen.solvers.regression.layout import Whitening, with_covariates
-from halfseen.solvers.regression.outcomes import Carried, index_of, read_outcomes
+from halfseen.solvers.regression.outcomes import Carried, index_of, kind_as_said, read_outcomes
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -209,8 +209,9 @@ def _numbers(reader: Reader, columns: PlainColumns) -> Floats:
         if not column.is_numbers:
             row, value = next((k, v) for k, v in enumerate(column.values) if v is not None)
             raise InputError(
-                f"the cell holds {value!r}, but {name} is an outcome that is measured. Say what it is: "
-                f"kinds={{{name!r}: [...]}}, with its categories from the lowest to the highest.",
+                f"the cell holds {value!r}, but {name} is an outcome that is measured. Say its "
+                "categories from the lowest to the highest, as in "
+                f"{kind_as_said(name, ['low', 'high'])}.",
                 row,
                 name,
             )
