@@ -378,6 +378,18 @@ class TestErrors:
         with pytest.raises(NotIdentifiedError, match="lead is hidden in all of its 900 rows"):
             hs.regress("lead ~ age", files(tmp_path / "none", frame, 2), {"lead": ">=0.5"})
 
+    def test_columns_that_hold_nothing_at_first(self, tmp_path):
+        frame = sites().astype({"smokes": object})
+        frame.loc[: ROWS // 2 - 1, "smokes"] = None
+        folder = files(tmp_path / "data", frame, 2)
+        with pytest.raises(InputError, match=r"row 0 of .*1\.parquet.*{'smokes': 'binary'}"):
+            hs.regress("smokes ~ age", folder)
+        with pytest.warns(hs.AssumptionWarning, match=rf"smokes \({ROWS // 2}\)"):
+            fit = hs.regress("smokes ~ age", folder, kinds={"smokes": "binary"})
+        assert fit.categories["smokes"] == (False, True)
+        with pytest.raises(InputError, match=r"row 0 of .*0\.parquet.* the value is missing"):
+            hs.regress("lead ~ smokes", folder, {"lead": ">=0.5"})
+
     def test_tables(self, folder, tmp_path):
         Y, X = arrays(40)
         with pytest.raises(InputError, match="read in pieces are both Dask arrays, or both NumPy"):

@@ -34,7 +34,7 @@ from halfseen.solvers.full_information.learn import Settings
 from halfseen.solvers.full_information.problem import Overview
 from halfseen.solvers.full_information.rows import KeptRows
 from halfseen.solvers.full_information.shards import count
-from halfseen.solvers.in_pieces import shown
+from halfseen.solvers.in_pieces import shown, told_by_file
 from halfseen.solvers.piece import Place
 from halfseen.solvers.prepare import warn
 from halfseen.solvers.regression.estimate import RegressionEstimate
@@ -205,7 +205,8 @@ class Passes:
             found = self._levels(coded)
             learned = Learned({**learned.levels, **found.levels}, found.states)
         derived = {asked.outcomes[one.index] for one in self.reader.selections}
-        return read_design(asked.formula, self.head, derived, learned).take(slice(0))
+        with told_by_file(self.blocks):
+            return read_design(asked.formula, self.head, derived, learned).take(slice(0))
 
     def _levels(self, factors: list[Any]) -> Learned:
         """Find the categories of some factors; other columns are not read."""

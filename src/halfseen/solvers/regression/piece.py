@@ -208,10 +208,10 @@ def _numbers(reader: Reader, columns: PlainColumns) -> Floats:
         column = columns.column(name)
         if not column.is_numbers:
             row, value = next((k, v) for k, v in enumerate(column.values) if v is not None)
+            kind = "binary" if isinstance(value, bool) else ["low", "high"]
             raise InputError(
-                f"the cell holds {value!r}, but {name} is an outcome that is measured. Say its "
-                "categories from the lowest to the highest, as in "
-                f"{kind_as_said(name, ['low', 'high'])}.",
+                f"the cell holds {value!r}, but the first rows hold numbers, or nothing. Say what the "
+                f"outcome is, as in {kind_as_said(name, kind)}.",
                 row,
                 name,
             )
