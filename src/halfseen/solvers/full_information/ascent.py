@@ -42,7 +42,6 @@ from halfseen.solvers.full_information.information import (
 from halfseen.solvers.full_information.m_step import (
     Free,
     MStep,
-    count_held,
     singular,
     with_floor,
 )
@@ -189,7 +188,7 @@ class Ascent:
 
     def _held(self, state: State) -> int:
         """Count the eigenvalues that are held on the edge."""
-        return count_held(self.m_step.scatter(state.covariance))
+        return self.m_step.count_held(state.covariance)
 
     def done(self, state: State) -> bool:
         """Whether the top is reached."""
@@ -247,7 +246,9 @@ class Ascent:
             if state.information is not None:
                 self._climb_again(state)
             before, state.origin = self.chart(state), (state.mean, state.covariance)
-            state.pairs = [before.carried(pair, self.chart(state)) for pair in state.pairs]
+            into = self.chart(state)
+            same = before.size == into.size
+            state.pairs = [before.carried(pair, into) for pair in state.pairs] if same else []
         state.score = self._score(state, moments, state.mean, state.covariance)
         self._aim(state)
 
@@ -275,8 +276,21 @@ class Ascent:
         stalled = len(state.climbed) == STALLED_STEPS and sum(state.climbed) < little
         if stalled:
             self._give_up(state)
+        elif state.gain <= self._enough(state) and self._leaves_bound(state):
+            state.length = 0.0
+            return
         if stalled or state.gain <= self._enough(state):
             self._end_phase(state)
+
+    def _leaves_bound(self, state: State) -> bool:
+        """Whether expectation maximisation moves a parameter away from its bound.
+
+        Scores are along the bound, and say nothing of what is to be gained from leaving it.
+        """
+        bounds = self.m_step.bounds(state.covariance)
+        if not bounds or state.moments is None:
+            return False
+        return bounds > self.m_step.bounds(self.m_step.solve(state.moments, self.n)[1])
 
     def _give_up(self, state: State) -> None:
         """Believe what the last steps gained, whatever the slope promises."""

@@ -10,7 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from halfseen.solvers.full_information.charts import MOST_STRETCHED, Chart
+from halfseen.solvers.full_information.charts import (
+    MOST_STRETCHED,
+    Chart,
+    along_curve,
+    carried_along,
+)
 from halfseen.solvers.full_information.expectation import Moments
 from halfseen.solvers.full_information.information import (
     Information,
@@ -18,10 +23,16 @@ from halfseen.solvers.full_information.information import (
     information,
     whole_information,
 )
-from halfseen.solvers.full_information.m_step import CovarianceStructure, Free, MStep, with_floor
+from halfseen.solvers.full_information.m_step import (
+    CovarianceStructure,
+    Free,
+    MStep,
+    bounds_of,
+    with_floor,
+)
 from halfseen.solvers.full_information.rows import Rows
 from halfseen.solvers.regression.curvature import observed_information
-from halfseen.solvers.regression.entries import information_of_covariance
+from halfseen.solvers.structures.scoring import information_of_covariance
 from halfseen.solvers.regression.places import Place, Products, Terms, split
 from halfseen.theta import entries, pack, pack_slopes, stands_for, symmetric, unpack
 
@@ -120,6 +131,10 @@ class RegressionStep(MStep):
         """Return the covariance of residuals, however much the regressors explain."""
         B = covariance[: self.outcomes, self.outcomes :]
         return split(np.zeros(len(covariance)), covariance, len(B)).residual
+
+    def bounds(self, covariance: Floats) -> int:
+        """Count the parameters of the covariance of residuals that are at a bound."""
+        return bounds_of(self.parts[1], self.scatter(covariance))
 
     def count(self, d: int) -> int:
         """Return how many parameters are free."""
@@ -240,8 +255,15 @@ class RegressionChart(Chart):
         if self.free_errors:
             second = pack_slopes(np.empty(0), self.root.T @ of_errors @ self.root)
         else:
-            second = self.errors_basis.T @ pack_slopes(np.empty(0), of_errors)
+            second = self._of_structure(pack_slopes(np.empty(0), of_errors), place.residual)
         return np.concatenate([first, second])
+
+    def _of_structure(self, slopes: Floats, residual: Floats) -> Floats:
+        """Return derivatives in the coordinates of a structured covariance of residuals."""
+        errors = self.m_step.parts[1]
+        if errors.linear:
+            return np.asarray(self.errors_basis.T @ slopes)
+        return along_curve(self.errors_basis, errors.basis(residual), slopes)
 
     def own_information(self, rows: Rows, seed: int) -> Information:
         """Return the observed information about the coordinates, at the origin."""
@@ -296,6 +318,8 @@ class RegressionChart(Chart):
     def is_far(self, covariance: Floats) -> bool:
         """Whether variances of residuals, in some direction, are quite others than at the origin."""
         there = split(self.mean, covariance, self.m_step.outcomes).residual
+        if self.size + bounds_of(self.m_step.parts[1], there) != self.m_step.count(self.mean.size):
+            return True
         ratio = np.linalg.eigvalsh(self._inner(there))
         return bool(ratio[0] * MOST_STRETCHED < 1.0 or ratio[-1] > MOST_STRETCHED)
 
@@ -314,6 +338,9 @@ class RegressionChart(Chart):
             fall = symmetric(fall_other, q)
             slope = 0.5 * (fall + np.diag(np.diag(fall)))
             fall_other = pack_slopes(np.empty(0), back.T @ slope @ back)
+        elif not self.m_step.parts[1].linear:
+            pair = other, fall_other
+            other, fall_other = carried_along(pair, self.errors_basis, into.errors_basis)
         return np.concatenate([one, other]), np.concatenate([fall_one, fall_other])
 
     def spread(self, steps: Floats) -> Floats:
