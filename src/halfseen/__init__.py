@@ -52,20 +52,33 @@ from halfseen.missingness import (
 from halfseen.regression import Comparison, RegressionFit, compare, regress
 from halfseen.simulate import simulate
 from halfseen.solvers import Fit, Status, fit, likelihood_ratio_test, pool
+from halfseen.solvers.structures import (
+    AR1,
+    BlockDiagonal,
+    CompoundSymmetry,
+    Factor,
+    Kronecker,
+    RandomEffects,
+    Toeplitz,
+)
 from halfseen.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from halfseen.estimators import CensoredGaussian
 
 __all__ = [
+    "AR1",
     "ApproximationWarning",
     "AssumptionWarning",
+    "BlockDiagonal",
     "CensoredGaussian",
     "Combined",
     "Comparison",
+    "CompoundSymmetry",
     "ContradictionError",
     "ConvergenceWarning",
     "DetectionLimits",
+    "Factor",
     "Fit",
     "Gaussian",
     "HalfseenError",
@@ -74,11 +87,13 @@ __all__ = [
     "Interrupted",
     "Interval",
     "IntervalData",
+    "Kronecker",
     "LinearThreshold",
     "NotIdentifiedError",
     "PairMoments",
     "Predicate",
     "Probability",
+    "RandomEffects",
     "RarelyHitError",
     "RegressionFit",
     "RowBlocks",
@@ -88,6 +103,7 @@ __all__ = [
     "SelfCensoring",
     "SelfSelection",
     "Status",
+    "Toeplitz",
     "Union",
     "UnreadableError",
     "at_least",

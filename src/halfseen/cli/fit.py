@@ -101,9 +101,7 @@ def needs_a_look(found: Fit) -> bool:
     return found.status.severity >= Status.TOO_FEW_JOINT_ROWS.severity
 
 
-def run_fit(
-    given: Input, method: str, covariance: o.Covariance | None, seed: int, **more: Any
-) -> Fit:
+def run_fit(given: Input, method: str, covariance: str | None, seed: int, **more: Any) -> Fit:
     """Fit what was read."""
     if given.missing_at_random is not None:
         more["missing_at_random"] = given.missing_at_random
@@ -112,7 +110,7 @@ def run_fit(
             given.data,
             given.rule,
             method,
-            covariance=None if covariance is None else str(covariance),
+            covariance=covariance,
             random_state=seed,
             progress=True,
             transforms=given.transforms,

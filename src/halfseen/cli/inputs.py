@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.cli.options import Blank, Covariance, TableOptions
+from halfseen.cli.options import Blank, TableOptions
 from halfseen.cli.running import say
 from halfseen.data.cells import CellFormat
 from halfseen.data.csv_files import Records, read_records
@@ -196,7 +196,7 @@ def in_pieces(wanted: TableOptions, memory: str | None, scheduler: str | None) -
 def fit_in_pieces(
     wanted: TableOptions,
     method: str,
-    covariance: Covariance | None,
+    covariance: str | None,
     seed: int,
     quiet: bool,
     scheduler: str | None,
@@ -221,7 +221,7 @@ def fit_in_pieces(
             blocks,
             rule,
             method,
-            covariance=None if covariance is None else str(covariance),
+            covariance=covariance,
             random_state=seed,
             progress=True,
             transforms=read_scales(wanted, blocks.names),

@@ -41,15 +41,6 @@ class Errors(enum.StrEnum):
     T = "t"
 
 
-class Covariance(enum.StrEnum):
-    """What the covariance may be."""
-
-    FREE = "free"
-    DIAGONAL = "diagonal"
-    SHRINKAGE = "shrinkage"
-    SPARSE = "sparse"
-
-
 def _panel(title: str) -> Callable[..., Any]:
     """Return a maker of options that help shows under a title."""
 
@@ -81,7 +72,16 @@ Seen = Annotated[
     ),
 ]
 Method = Annotated[str, _model("auto, full, pairwise, truncation, truncation_psgd.")]
-Structure = Annotated[Covariance | None, _model("What the covariance may be.", "--covariance")]
+Structure = Annotated[
+    str | None,
+    _model(
+        "What the covariance may be: free, diagonal, shrinkage, sparse, compound_symmetry, ar1, "
+        "toeplitz, 'ar1(heteroscedastic=True)', 'factor(2)', 'kronecker(2, 4)', "
+        "'block_diagonal([2, 3])', 'random_effects([[1, 0], [1, 1], [1, 2]])'.",
+        "--covariance",
+        metavar="STRUCTURE",
+    ),
+]
 Tails = Annotated[Errors, _model("t for heavy tails, in place of normal.", "--errors")]
 DegreesOfFreedom = Annotated[float | None, _model("Of --errors t; learned otherwise.")]
 Loss = Annotated[

@@ -20,6 +20,7 @@ from halfseen.cli.running import (
     warnings_as_lines,
     write_text,
 )
+from halfseen.errors import InputError
 from halfseen.regression import RegressionFit
 from halfseen.regression import regress as learn
 from halfseen.regression.summary import needs_a_look
@@ -107,6 +108,7 @@ def regress(
     select: Select = None,
     kind: Kinds = None,
     diagonal: Diagonal = False,
+    covariance: o.Structure = None,
     robust: Robust = False,
     cluster: Cluster = None,
     drop_missing: DropMissing = False,
@@ -126,7 +128,9 @@ def regress(
             say(f"{data}: {given.description}")
         if given.note:
             say(f"note: {given.note}")
-        found = _learn(given, diagonal, robust, cluster, seed)
+        if diagonal and covariance is not None:
+            raise InputError("--diagonal is --covariance diagonal: give one of them.")
+        found = _learn(given, "diagonal" if diagonal else covariance, robust, cluster, seed)
         if report is not None:
             found.report(report, call=command_line(context))
     content = found.to_dict(level)
@@ -142,10 +146,10 @@ def regress(
 
 
 def _learn(
-    given: RegressionInput, diagonal: bool, robust: bool, cluster: str | None, seed: int
+    given: RegressionInput, covariance: str | None, robust: bool, cluster: str | None, seed: int
 ) -> RegressionFit:
     """Fit what was read; errors name the lines of the file."""
-    more: dict[str, Any] = {"covariance": "diagonal"} if diagonal else {}
+    more: dict[str, Any] = {} if covariance is None else {"covariance": covariance}
     with rows_told(given.rows, given.lines, given.labels):
         return learn(
             given.model,

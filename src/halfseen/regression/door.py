@@ -20,7 +20,7 @@ from halfseen.data.design import (
 )
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.table import frame_kind, listed_names, read_table
-from halfseen.errors import ConvergenceWarning, InputError, NotIdentifiedError
+from halfseen.errors import ConvergenceWarning, InputError, NotIdentifiedError, argument
 from halfseen.missingness.base import Missingness
 from halfseen.missingness.named_rules import Rules
 from halfseen.missingness.named_rules import rules as read_rules
@@ -38,6 +38,7 @@ from halfseen.solvers.regression.learn_truncated import learn_truncated
 from halfseen.solvers.regression.model import Model
 from halfseen.solvers.regression.outcomes import Carried, Outcomes, read_outcomes, split_rules
 from halfseen.solvers.result import Status, name_some
+from halfseen.solvers.structures import BlockDiagonal, Structure, read_structure
 
 Floats = NDArray[np.float64]
 
@@ -51,7 +52,7 @@ def regress(
     rules: Any = None,
     *,
     kinds: Mapping[str, Any] | None = None,
-    covariance: ArrayLike | str = "free",
+    covariance: ArrayLike | str | Structure = "free",
     fixed: Mapping[str, Mapping[str, float]] | None = None,
     equal: Sequence[Sequence[tuple[str, str]]] | None = None,
     missing_at_random: ArrayLike | None = None,
@@ -90,8 +91,9 @@ def regress(
         "binary" (a latent number whose sign is seen), "ordered" (with cut points, which are learned) or
         "continuous", by name of outcome; or the list of its categories from the lowest to the highest.
         Columns of true and false are binary, and ordered categories of a data frame ordered.
-    covariance : {"free", "diagonal"} or array-like of shape (outcomes, outcomes)
-        What the covariance of residuals may be. Latent outcomes have residuals of variance 1.
+    covariance : structure, str or array-like of shape (outcomes, outcomes)
+        What the covariance of residuals may be: "free", "diagonal", or a structure such as
+        ``CompoundSymmetry()`` or its text, as in ``fit``. Latent outcomes have residuals of variance 1.
     fixed : mapping of mappings, optional
         Coefficients that are known: ``{"wage": {"exper": 0.02}}``.
     equal : list of lists of (outcome, term), optional
@@ -323,26 +325,55 @@ def _truncation(cells: Mapping[str, Any], rules: Any, given: Any) -> Missingness
 def _model(
     design: Design,
     outcomes: Outcomes,
-    covariance: ArrayLike | str,
+    covariance: ArrayLike | str | Structure,
     fixed: Mapping[str, Mapping[str, float]] | None,
     equal: Sequence[Sequence[tuple[str, str]]] | None,
 ) -> Model:
     """Put together what is to be learned."""
-    free, given = _residuals(outcomes, covariance)
+    structure = _structure(outcomes, covariance)
+    free, given = _residuals(outcomes, covariance if structure is None else structure)
+    if isinstance(structure, BlockDiagonal) and structure.within.name == "free":
+        # Which of its entries are free says all.
+        structure = None
     known = _fixed(design, fixed)
-    model = Model(outcomes, design.terms, design.matrix, design.mask, known, free, given)
+    parts = design.terms, design.matrix, design.mask, known, free, given
+    model = Model(outcomes, *parts, structure=structure)
     return replace(model, ties=_ties(design, known, equal))
 
 
-def _residuals(outcomes: Outcomes, covariance: ArrayLike | str) -> tuple[NDArray[np.bool_], Floats]:
+def _structure(outcomes: Outcomes, covariance: Any) -> Structure | None:
+    """Read a structure of the covariance of residuals; None for one without parameters of its own."""
+    if not isinstance(covariance, str | Structure):
+        return None
+    if covariance in ("shrinkage", "sparse"):
+        raise InputError(f"residuals of a regression are not pulled towards zero: {covariance!r}.")
+    structure = read_structure(covariance, argument("covariance"))
+    if not isinstance(structure, Structure):
+        return None
+    structure = structure.for_columns(outcomes.names)
+    if getattr(structure, "k", None) == "bic":
+        raise InputError("of residuals the number of factors must be said, as in Factor(1).")
+    blocks = isinstance(structure, BlockDiagonal) and structure.within.name == "free"
+    if outcomes.latent.any() and not blocks:
+        raise InputError(
+            f"latent outcomes have residuals of variance 1, which {structure.name!r} cannot keep to: "
+            f"{name_some([outcomes.names[j] for j in np.flatnonzero(outcomes.latent)])}. Take "
+            "'free', 'diagonal' or BlockDiagonal."
+        )
+    return structure
+
+
+def _residuals(
+    outcomes: Outcomes, covariance: ArrayLike | str | Structure
+) -> tuple[NDArray[np.bool_], Floats]:
     """Return which entries of the covariance of residuals are learned, and the others."""
     q, latent = len(outcomes.names), outcomes.latent
-    if isinstance(covariance, str):
-        if covariance not in ("free", "diagonal"):
-            raise InputError(
-                f"covariance must be 'free', 'diagonal' or an array; got {covariance!r}."
-            )
-        free = np.ones((q, q), dtype=bool) if covariance == "free" else np.eye(q, dtype=bool)
+    if isinstance(covariance, str | Structure):
+        if isinstance(covariance, BlockDiagonal):
+            free = covariance.mask()
+        else:
+            diagonal = covariance == "diagonal"
+            free = np.eye(q, dtype=bool) if diagonal else np.ones((q, q), dtype=bool)
         given = np.diag(latent.astype(float))
         free[latent, latent] = False
         return free, given

@@ -37,6 +37,7 @@ from halfseen.solvers.regression.prediction import (
     predicted,
     predictor,
 )
+from halfseen.solvers.structures.learned import LearnedStructure, learned_structure, structure_of
 from halfseen.theta import symmetric
 
 if TYPE_CHECKING:
@@ -171,6 +172,15 @@ class RegressionFit(RegressionEstimate):
                 "its likelihood has no top."
             )
         return RegressionErrors(self, self.covariance, self.clusters, self._label)
+
+    @cached_property
+    def structure(self) -> LearnedStructure | None:
+        """Parameters of the structure of the covariance of residuals; None where it has none."""
+        structure = structure_of(self.history, self.outcomes)
+        if structure is None:
+            return None
+        errors = None if self.covariance is None else self.standard_errors.of
+        return learned_structure(structure, self.residual, errors)
 
     @property
     def aic(self) -> float:

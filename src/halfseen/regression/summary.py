@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 
 from halfseen.data.table import printable
 from halfseen.solvers.result import Status
-from halfseen.solvers.summary import RULE, WIDTH, number_of, percent, short_number, shorten
+from halfseen.solvers.summary import (
+    RULE,
+    WIDTH,
+    number_of,
+    percent,
+    short_number,
+    shorten,
+    structure_lines,
+    structure_record,
+)
 
 if TYPE_CHECKING:
     from halfseen.regression.fit import RegressionFit
@@ -25,7 +34,7 @@ def summarise(fit: RegressionFit, level: float) -> str:
     """Return tables of coefficients, of residuals, and what there is to know about them."""
     parts = [_head(fit)]
     parts += [_equation(fit, j, level) for j in range(len(fit.outcomes))]
-    parts += [_residuals(fit, level), _fit_lines(fit), _notes(fit)]
+    parts += [_residuals(fit, level), structure_lines(fit.structure), _fit_lines(fit), _notes(fit)]
     return "\n".join("\n".join(part) for part in parts if part)
 
 
@@ -181,6 +190,7 @@ def as_dict(fit: RegressionFit, level: float) -> dict[str, Any]:
             a: {b: number_of(fit.residual[i, j]) for j, b in enumerate(fit.outcomes)}
             for i, a in enumerate(fit.outcomes)
         },
+        "structure": None if fit.structure is None else structure_record(fit.structure),
     }
 
 

@@ -233,7 +233,9 @@ def _options(fit: RegressionFit) -> list[str]:
         pairs = ", ".join(f"{_quoted(name)}: {kind!r}" for name, kind in told.items())
         out.append(f"kinds={{{pairs}}}")
     free = model.free[np.tril_indices(len(model.free), -1)]
-    if free.size and not free.any():
+    if model.structure is not None:
+        out.append(f"covariance={model.structure.name!r}")
+    elif free.size and not free.any():
         given = model.given[np.tril_indices(len(model.free), -1)]
         out.append("covariance=covariance" if given.any() else 'covariance="diagonal"')
     fixed = {

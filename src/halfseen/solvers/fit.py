@@ -29,6 +29,7 @@ from halfseen.solvers.prepare import hidden_by, warn
 from halfseen.solvers.prepared_table import PreparedTable, read_given
 from halfseen.solvers.result import Estimate, Status, name_some
 from halfseen.solvers.scales import check_powers, power_notes, to_model_scale
+from halfseen.solvers.structures import Structure
 
 
 def fit(
@@ -36,7 +37,7 @@ def fit(
     missingness: Missingness | None = None,
     method: str = "auto",
     *,
-    covariance: ArrayLike | str | None = None,
+    covariance: ArrayLike | str | Structure | None = None,
     random_state: RandomState = None,
     progress: bool = False,
     n_jobs: int | None = None,
@@ -62,9 +63,11 @@ def fit(
         One of ``halfseen.solvers.METHODS``. "auto" takes the sharpest that the data allow: ``full``,
         but ``truncated_sgd`` for ``RowTruncation``, and ``pairwise`` for moments. ``full`` and
         ``pairwise`` believe that a hidden cell was hidden by the rule; ``truncation`` does not.
-    covariance : array-like of shape (d, d) or str, optional
-        The covariance, where it is known; or, for ``full``, what it may be: "diagonal", "shrinkage" or
-        "sparse".
+    covariance : array-like of shape (d, d), structure or str, optional
+        The covariance, where it is known; or, for ``full``, what it may be: "diagonal", "shrinkage",
+        "sparse", or a structure such as ``CompoundSymmetry()``, ``AR1()``, ``Toeplitz()``,
+        ``Factor(2)``, ``Kronecker(2, 4)``, ``RandomEffects(Z)``, ``BlockDiagonal([2, 3])``, or its
+        text, "ar1".
     random_state : int, Generator or None
         Seed of the methods that sample.
     progress : bool

@@ -14,6 +14,7 @@ from halfseen.checks import whole_number
 from halfseen.data.table import printable
 from halfseen.data.transforms import Identity, Log
 from halfseen.solvers.inference.intervals import NAMES, Limits, Methods
+from halfseen.solvers.structures.learned import LearnedStructure, structure_of
 
 if TYPE_CHECKING:
     from halfseen.results import Fit
@@ -38,8 +39,8 @@ METHODS = {
 REGULARISED = ("shrinkage", "sparse")
 # A gain in log-likelihood below this is not worth its digits.
 SMALLEST_GAIN = 0.001
-# Learned powers that are listed.
-MOST_POWERS = 6
+# Learned powers that are listed, and numbers of a structure of the covariance.
+MOST_POWERS, MOST_NUMBERS = 6, 20
 
 
 def summarise(fit: Fit, most_columns: int = 40, most_correlations: int = 8) -> str:
@@ -48,7 +49,7 @@ def summarise(fit: Fit, most_columns: int = 40, most_correlations: int = 8) -> s
     parts = [_head(fit), _columns(fit, most_columns)]
     if fit.transforms is not None:
         parts.append(_original(fit, most_columns))
-    parts += [_correlations(fit, most_correlations), _notes(fit)]
+    parts += [structure_lines(fit.structure), _correlations(fit, most_correlations), _notes(fit)]
     return "\n".join("\n".join(part) for part in parts if part)
 
 
@@ -91,6 +92,9 @@ def _structure(fit: Fit) -> str:
     }
     # As a text: the history of a fit that was loaded may hold anything.
     name = str(fit.history.get("covariance_structure", ""))
+    structure = structure_of(fit.history, fit.names)
+    if structure is not None:
+        return f" Structure: {structure.words}."
     return f" Structure: {words[name]}." if name in words else ""
 
 
@@ -182,6 +186,20 @@ def _correlations(fit: Fit, most: int) -> list[str]:
             low, high = intervals.lower[i[k], j[k]], intervals.upper[i[k], j[k]]
             line += f"   {low:+.3f} to {high:+.3f}"
         lines.append(line)
+    return lines
+
+
+def structure_lines(learned: LearnedStructure | None) -> list[str]:
+    """Return the parameters of the structure of a covariance, the first of many."""
+    if learned is None or not learned:
+        return []
+    numbers = learned.numbers()
+    lines = ["", f"{'Structure of the covariance':<40} {'estimate':>10} (s.e.)".rstrip(), RULE]
+    for name, value, error in numbers[:MOST_NUMBERS]:
+        number, bracket = _with_error(value, error)
+        lines.append(f"{shorten(name, 40):<40} {number:>10} {bracket}".rstrip())
+    if len(numbers) > MOST_NUMBERS:
+        lines.append(f"… and {len(numbers) - MOST_NUMBERS} more: fit.structure has all")
     return lines
 
 
@@ -316,6 +334,20 @@ def shorten(name: str, width: int) -> str:
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
+def structure_record(learned: LearnedStructure) -> dict[str, Any]:
+    """Return the parameters of the structure of a covariance as plain data."""
+    return {
+        "name": learned.name,
+        "parameters": {
+            name: {
+                "estimate": number_of(value),
+                "standard_error": None if error is None else number_of(error),
+            }
+            for name, value, error in learned.numbers()
+        },
+    }
+
+
 def as_dict(fit: Fit, level: float = 0.95) -> dict[str, Any]:
     """Return everything that was learned as plain data; see ``Fit.to_dict``."""
     g = fit.gaussian
@@ -352,6 +384,8 @@ def as_dict(fit: Fit, level: float = 0.95) -> dict[str, Any]:
         out["intervals"] = {"level": level} | {
             name: _interval_record(fit, getattr(found, name), found.methods[name]) for name in NAMES
         }
+    if fit.structure is not None:
+        out["structure"] = structure_record(fit.structure)
     if fit.tails is not None:
         out["tails"] = {
             name: value if isinstance(value, bool) else number_of(value)

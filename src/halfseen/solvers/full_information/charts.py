@@ -235,9 +235,7 @@ def along_curve(origin: Floats, here: Floats, slopes: Floats) -> Floats:
     return np.asarray(np.linalg.solve(moves.T, here.T @ slopes))
 
 
-def carried_along(
-    pair: tuple[Floats, Floats], one: Floats, other: Floats
-) -> tuple[Floats, Floats]:
+def carried_along(pair: tuple[Floats, Floats], one: Floats, other: Floats) -> tuple[Floats, Floats]:
     """Return a step, and the fall of the score along it, on another tangent of the same structure."""
     moves = _shadow(other, one)
     return moves @ pair[0], np.asarray(np.linalg.solve(moves.T, pair[1]))

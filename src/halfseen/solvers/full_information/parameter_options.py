@@ -42,7 +42,7 @@ def too_few_rows(overview: Overview) -> bool:
 
 def m_step_for(
     overview: Overview,
-    covariance: ArrayLike | str | None = None,
+    covariance: ArrayLike | str | Structure | None = None,
     correlation: ArrayLike | None = None,
     mean: ArrayLike | None = None,
     shrinkage: float | None = None,
@@ -82,7 +82,7 @@ def m_step_for(
 
 def choose_structure(
     overview: Overview,
-    covariance: ArrayLike | str | None,
+    covariance: ArrayLike | str | Structure | None,
     correlation: ArrayLike | None,
     shrinkage: float | None,
     penalty: float | None,

@@ -19,6 +19,7 @@ from halfseen.solvers.full_information.learn import (
     ALLOWED_CHANGE,
     Climb,
     Settings,
+    bound_notes,
     climb,
     likely_tops,
     short_note,
@@ -207,6 +208,8 @@ def _describe(model: Model, top: Top, settings: Settings) -> RegressionEstimate:
     equations, scale = setup.equations, setup.equations.scale
     place = split(found.mean, found.covariance, len(outcomes.names))
     value, error = log_likelihood(setup, found)
+    structure = model.structure
+    more = {} if structure is None else {"covariance_structure": structure.name}
     cuts = {} if top.cuts is None else top.cuts.points.unpack(top.cuts.vector)
     learned = 0 if top.cuts is None else top.cuts.vector.size
     return RegressionEstimate(
@@ -230,7 +233,8 @@ def _describe(model: Model, top: Top, settings: Settings) -> RegressionEstimate:
             **top.history,
             "steps": len(found.history),
             "gain_left": found.state.gain,
-            "undetermined": [[i, j] for i, j in never_together(outcomes) if model.free[i, j]],
+            **more,
+            "undetermined": [[i, j] for i, j in _undetermined(model)],
             "log_likelihoods": np.array([info["value"] for info in found.history]),
         },
         equations,
@@ -285,6 +289,16 @@ def log_likelihood(setup: Setup, found: Climb) -> tuple[float, float]:
     return float(value) - of_regressors - in_units, float(error)
 
 
+def _undetermined(model: Model) -> list[tuple[int, int]]:
+    """Return pairs whose covariance is free, and of which no row says something of both.
+
+    Under a structure other pairs say what it is.
+    """
+    if model.structure is not None:
+        return []
+    return [(i, j) for i, j in never_together(model.outcomes) if model.free[i, j]]
+
+
 def _notes(model: Model, top: Top, place: Place, settings: Settings) -> list[Note]:
     """Say what was out of the ordinary."""
     notes = []
@@ -292,7 +306,7 @@ def _notes(model: Model, top: Top, place: Place, settings: Settings) -> list[Not
         notes.append(Note(Status.NO_GLOBAL_GUARANTEE, ""))
     if not top.climb.reached:
         notes.append(short_note(top.climb, settings))
-    never = never_together(model.outcomes)
+    never = _undetermined(model)
     residual = top.setup.step.scatter(top.climb.covariance)
     zero = np.flatnonzero(np.diag(residual) < NO_VARIANCE)
     if zero.size:
@@ -303,6 +317,10 @@ def _notes(model: Model, top: Top, place: Place, settings: Settings) -> list[Not
     notes += notes_of_selection(
         model, top.setup.equations.coefficients(place)[:, : len(model.terms)]
     )
+    if model.structure is not None:
+        scale = top.setup.equations.scale
+        covariance = place.residual * np.outer(scale, scale)
+        notes += bound_notes(model.structure, covariance, model.outcomes.names)
     if top.known is not None:
         notes += notes_of_information(model, top.known, len(never))
     return notes

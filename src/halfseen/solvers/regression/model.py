@@ -13,6 +13,7 @@ from halfseen.solvers.regression.entries import Entries
 from halfseen.solvers.regression.layout import Equations, Regressors, with_covariates
 from halfseen.solvers.regression.outcomes import Outcomes
 from halfseen.solvers.regression.step import RegressionStep
+from halfseen.solvers.structures import InUnits, Structure
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -38,6 +39,8 @@ class Model:
         The others.
     ties : array or None
         Of ``Equations``.
+    structure : Structure or None
+        What the covariance of residuals may be, where that is not told by ``free``.
     """
 
     outcomes: Outcomes
@@ -48,6 +51,7 @@ class Model:
     free: Mask
     given: Floats
     ties: Floats | None = None
+    structure: Structure | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +84,8 @@ class Setup:
 
 def _errors(model: Model, scale: Floats) -> CovarianceStructure:
     """Return what the covariance of residuals may be, in the units of the engine."""
+    if model.structure is not None:
+        return InUnits.of(model.structure, scale)
     if model.free.all():
         return Free()
     return Entries(model.free, model.given / np.outer(scale, scale))

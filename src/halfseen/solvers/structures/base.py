@@ -93,9 +93,10 @@ class Structure(ABC):
         parts = []
         for k, field in enumerate(fields(self)):  # type: ignore[arg-type]
             value = getattr(self, field.name)
-            if field.default is not MISSING and value == field.default:
+            own = getattr(value, "name", value)
+            if field.default is not MISSING and own == field.default:
                 continue
-            text = value.name if hasattr(value, "name") else repr(_plain(value))
+            text = own if hasattr(value, "name") else repr(_plain(value))
             parts.append(text if k < self.plain else f"{field.name}={text}")
         return f"{word}({', '.join(parts)})" if parts else word
 
@@ -215,7 +216,7 @@ def _evaluated(node: ast.expr) -> CovarianceStructure:
 
 
 def _argument(node: ast.expr) -> Any:
-    if isinstance(node, ast.Name) or (isinstance(node, ast.Call)):
+    if isinstance(node, ast.Name | ast.Call):
         return _evaluated(node)
     return ast.literal_eval(node)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -50,7 +51,9 @@ class BlockDiagonal(Structure):
 
     def __post_init__(self) -> None:
         given = self.groups
-        whole = isinstance(given, Sequence | np.ndarray) and not isinstance(given, str) and len(given)
+        whole = (
+            isinstance(given, Sequence | np.ndarray) and not isinstance(given, str) and len(given)
+        )
         if not whole or not (_all_whole(given) or all(_is_group(one) for one in given)):
             raise InputError(
                 "groups must be sizes of groups of columns, such as [2, 3], or groups of names or "
@@ -61,7 +64,9 @@ class BlockDiagonal(Structure):
                 raise InputError(f"sizes of groups must be at least 1; got {list(given)!r}.")
             groups: Any = tuple(int(one) for one in given)
         else:
-            groups = tuple(tuple(one if isinstance(one, str) else int(one) for one in g) for g in given)
+            groups = tuple(
+                tuple(one if isinstance(one, str) else int(one) for one in g) for g in given
+            )
         object.__setattr__(self, "groups", groups)
         object.__setattr__(self, "within", read_structure(self.within, "within"))
 
@@ -74,7 +79,9 @@ class BlockDiagonal(Structure):
     def words(self) -> str:
         """What it is, in the words of a methods section."""
         within = self.within
-        more = "" if isinstance(within, Free) else f", {getattr(within, 'words', within.name)} in each"
+        more = (
+            "" if isinstance(within, Free) else f", {getattr(within, 'words', within.name)} in each"
+        )
         return f"{len(self.groups)} independent groups of columns{more}"
 
     def for_columns(self, names: Sequence[str]) -> BlockDiagonal:
@@ -82,7 +89,7 @@ class BlockDiagonal(Structure):
         d, groups = len(names), self.groups
         if _all_whole(groups):
             ends = np.cumsum([0, *groups])
-            found = [list(range(a, b)) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+            found = [list(range(a, b)) for a, b in pairwise(ends)]
         else:
             found = [[_position(one, list(names)) for one in group] for group in groups]
         flat = [j for group in found for j in group]
@@ -100,7 +107,7 @@ class BlockDiagonal(Structure):
     def _blocks(self) -> list[Integers]:
         if _all_whole(self.groups):
             ends = np.cumsum([0, *self.groups])
-            return [np.arange(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+            return [np.arange(a, b) for a, b in pairwise(ends)]
         return [np.array(group, dtype=np.intp) for group in self.groups]
 
     def mask(self) -> NDArray[np.bool_]:
@@ -137,7 +144,7 @@ class BlockDiagonal(Structure):
         """Return what each group learned."""
         if isinstance(self.within, Free | Diagonal):
             return {}
-        out = {}
+        out: dict[str, Floats] = {}
         for k, block in enumerate(self._blocks):
             more = self.within.learned(covariance[np.ix_(block, block)])
             out |= {f"{key} of group {k + 1}": value for key, value in more.items()}
@@ -174,7 +181,9 @@ def _is_group(given: Any) -> bool:
 def _position(column: str | int, names: list[str]) -> int:
     if isinstance(column, str):
         if column not in names:
-            raise InputError(f"there is no column {column!r}; the columns are {', '.join(names[:8])}.")
+            raise InputError(
+                f"there is no column {column!r}; the columns are {', '.join(names[:8])}."
+            )
         return names.index(column)
     if not 0 <= column < len(names):
         raise InputError(f"a column has a position below {len(names)}; got {column}.")

@@ -109,14 +109,14 @@ class Factor(Structure):
         return loadings * scale[:, None], noise * scale * scale
 
     def basis(self, covariance: Floats) -> Floats:
-        """Loadings move but for rotations, and noise that is not at its bound."""
+        """Move loadings but for rotations, and noise that is not at its bound."""
         loadings, noise = self._parts(covariance)
         d, k = loadings.shape
         i, j = triangle(d)
         if k:
             loadings, pivots = _trapezoid(loadings)
         free = [
-            (row, a) for a in range(k) for row in range(d) if not (row in pivots[:a])
+            (row, a) for a in range(k) for row in range(d) if row not in pivots[:a]
         ]  # fmt: skip
         out = np.zeros((i.size, len(free) + d))
         for column, (row, a) in enumerate(free):
@@ -129,7 +129,7 @@ class Factor(Structure):
     def learned(self, covariance: Floats) -> dict[str, Floats]:
         """Return loadings and the variances of noise."""
         loadings, noise = self._parts(covariance)
-        return {"loadings": loadings, "uniquenesses": noise} if loadings.size else {"uniquenesses": noise}
+        return ({"loadings": loadings} if loadings.size else {}) | {"uniquenesses": noise}
 
     def edges(self, covariance: Floats, names: Sequence[str]) -> list[str]:
         """Say of which columns the noise is at its bound (Heywood cases)."""
@@ -138,7 +138,7 @@ class Factor(Structure):
         if not held.size:
             return []
         return [
-            f"The noise of {name_some([names[j] for j in held])} is at its bound, "
+            f"The noise of {name_some([names[int(j)] for j in held])} is at its bound, "
             f"{LEAST_NOISE:.1%} of the variance: factors explain all of it. Try fewer factors."
         ]
 

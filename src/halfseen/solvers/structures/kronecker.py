@@ -134,13 +134,15 @@ class Kronecker(Structure):
             )
             scale = np.trace(B) / self.times
             A, B = A * scale, B / scale
-            moved = [np.abs(x - y).max() / np.abs(x).max() for x, y in zip((A, B), before, strict=True)]
+            moved = [
+                np.abs(x - y).max() / np.abs(x).max() for x, y in zip((A, B), before, strict=True)
+            ]
             if max(moved) < CLOSE_ENOUGH:
                 break
         return self._joined(A, B)
 
     def basis(self, covariance: Floats) -> Floats:
-        """One side moves, or the other; B but for its scale, which A has already."""
+        """Move one side, or the other; B but for its scale, which A has already."""
         A, B = self._parts(covariance)
         of_outcomes = symmetric(self.of_outcomes.basis(A).T, self.outcomes)
         slopes = self.of_times.basis(B)
@@ -159,7 +161,9 @@ class Kronecker(Structure):
         for name, side, part in (("outcomes", self.of_outcomes, A), ("times", self.of_times, B)):
             if not isinstance(side, Free | Diagonal):
                 more = side.learned(part)
-                out |= {f"{key} of {name}": value for key, value in more.items() if "correlation" in key}
+                out |= {
+                    f"{key} of {name}": value for key, value in more.items() if "correlation" in key
+                }
         return out
 
     def edges(self, covariance: Floats, names: Sequence[str]) -> list[str]:

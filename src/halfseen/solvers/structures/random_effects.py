@@ -74,7 +74,9 @@ class RandomEffects(Structure):
         names = [f"effect {k + 1}" for k in range(Z.shape[1])] if self.names is None else self.names
         texts = isinstance(names, list | tuple) and all(isinstance(one, str) for one in names)
         if not texts or len(names) != Z.shape[1]:
-            raise InputError(f"names must be {Z.shape[1]} texts, one for each effect; got {names!r}.")
+            raise InputError(
+                f"names must be {Z.shape[1]} texts, one for each effect; got {names!r}."
+            )
         object.__setattr__(self, "Z", tuple(map(tuple, Z.tolist())))
         object.__setattr__(self, "names", None if self.names is None else tuple(names))
 
@@ -137,7 +139,7 @@ class RandomEffects(Structure):
         return values - noise, vectors, noise
 
     def basis(self, covariance: Floats) -> Floats:
-        """G moves in each entry, between eigenvectors that are not both of eigenvalue zero; and noise."""
+        """Move G between eigenvectors that are not both of eigenvalue zero, and the noise."""
         values, vectors, noise = self._parts(covariance)
         zero = values < ZERO * noise
         i, j = triangle(values.size)
@@ -159,14 +161,14 @@ class RandomEffects(Structure):
 
     def edges(self, covariance: Floats, names: Sequence[str]) -> list[str]:
         """Say which effects have no variance of their own."""
-        values, vectors, noise = self._parts(covariance)
+        values, _, noise = self._parts(covariance)
         zero = values < ZERO * noise
         if not zero.any():
             return []
         if zero.all():
             return ["The variances of all random effects are zero: the rest is noise."]
         G = self.learned(covariance)["effects"]
-        own = [self._effects[k] for k in np.flatnonzero(np.diag(G) < ZERO * np.diag(G).max())]
+        own = [self._effects[int(k)] for k in np.flatnonzero(np.diag(G) < ZERO * np.diag(G).max())]
         if own:
             return [f"The variance of the random effect {', '.join(own)} is zero."]
         return [

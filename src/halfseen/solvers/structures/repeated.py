@@ -37,7 +37,9 @@ class Repeated(Structure):
 
     def __post_init__(self) -> None:
         if not isinstance(self.heteroscedastic, bool):
-            raise InputError(f"heteroscedastic must be True or False; got {self.heteroscedastic!r}.")
+            raise InputError(
+                f"heteroscedastic must be True or False; got {self.heteroscedastic!r}."
+            )
 
     @property
     def scale_free(self) -> bool:
@@ -113,7 +115,7 @@ class Repeated(Structure):
         return self._at(found, d)
 
     def basis(self, covariance: Floats) -> Floats:
-        """Derivatives in the logarithms of variances and in the correlations."""
+        """Move the logarithms of variances, and the correlations."""
         return self._slopes(self._parameters(covariance), len(covariance))
 
     def learned(self, covariance: Floats) -> dict[str, Floats]:
@@ -131,7 +133,9 @@ class Repeated(Structure):
         R = correlation_of(covariance)
         if np.linalg.eigvalsh(R)[0] >= SINGULAR:
             return []
-        shown = ", ".join(f"{one:.4f}" for one in np.atleast_1d(self.learned(covariance)["correlation"]))
+        shown = ", ".join(
+            f"{one:.4f}" for one in np.atleast_1d(self.learned(covariance)["correlation"])
+        )
         return [f"The correlation of the {self.called} ({shown}) is at its bound."]
 
 
@@ -218,7 +222,7 @@ class AR1(Repeated):
 
     def correlation_at(self, r: Floats, d: int) -> Floats:
         """Return r to the power of the distance."""
-        return (r[0] if d > 1 else 0.0) ** _lags(d)
+        return np.asarray((r[0] if d > 1 else 0.0) ** _lags(d), dtype=np.float64)
 
     def correlation_slopes(self, r: Floats, d: int) -> Floats:
         """Return k r^(k − 1) at the distance k."""

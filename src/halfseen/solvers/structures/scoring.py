@@ -1,4 +1,4 @@
-"""Fitting a structure of the covariance to second moments of complete rows, by scoring (Anderson 1973)."""
+"""Fitting a structure of the covariance to moments of complete rows, by scoring (Anderson 1973)."""
 
 from __future__ import annotations
 
