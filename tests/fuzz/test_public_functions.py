@@ -50,7 +50,15 @@ FOR_THE_LIBRARY = {
     "halfseen.PairMoments.of_chunk",
     "halfseen.missingness.Holes.with_losses",
     "halfseen.missingness.SetTable.with_losses",
-}
+    # Of structures of a covariance, for the engine.
+    *(
+        f"halfseen.{name}.{method}"
+        for name in (
+            "AR1", "BlockDiagonal", "CompoundSymmetry", "Factor", "Kronecker", "RandomEffects", "Toeplitz"
+        )
+        for method in ("basis", "count", "edges", "learned", "solve")
+    ),
+}  # fmt: skip
 # Asked through the rules, sets and samplers that follow them.
 PROTOCOLS = {"Missingness", "ColumnwiseMissingness", "SeenSet", "Sampler"}
 # scikit-learn's validation comes first, with errors of the kinds that its own checks ask for.

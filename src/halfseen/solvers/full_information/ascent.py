@@ -358,11 +358,11 @@ class Ascent:
             assert state.moments is not None
             return self.m_step.solve(state.moments, self.n), 0.0
         chart = self.chart(state)
-        here = chart.coordinates(state.mean, state.covariance)
         root = np.linalg.cholesky(state.covariance)
         length = state.length
         for _ in range(MOST_HALVINGS):
-            mean, covariance = chart.moved(here + length * state.direction)
+            place = state.mean, state.covariance
+            mean, covariance = chart.stepped(*place, length * state.direction)
             inner = np.linalg.solve(root, np.linalg.solve(root, covariance).T)
             ratio = np.linalg.eigvalsh(0.5 * (inner + inner.T))
             if LARGEST_CHANGE * ratio[0] > 1.0 and ratio[-1] < LARGEST_CHANGE:
@@ -431,7 +431,6 @@ class Ascent:
         """
         chart = self.chart(state)
         sampling = self._sampling(state, min(state.points, self.first_points))
-        here = chart.coordinates(state.mean, state.covariance)
 
         def ask(place: tuple[Floats, Floats]) -> Floats:
             return chart.score(self.rows.expect(*place, sampling)[0], *place)
@@ -439,7 +438,9 @@ class Ascent:
         def fall(direction: Floats) -> Floats:
             complete = chart.information_times(direction)
             share = PROBE / np.sqrt(direction @ complete)
-            shown = (before - ask(chart.moved(here + share * direction))) / share
+            shown = (
+                before - ask(chart.stepped(state.mean, state.covariance, share * direction))
+            ) / share
             return np.asarray(shown + (1.0 - LARGEST_STEP_SHARE) * complete)
 
         before = ask((state.mean, state.covariance)) if here_known is None else here_known

@@ -16,7 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.solvers.full_information.expectation import Moments
-from halfseen.solvers.full_information.m_step import HELD, Free, MStep, bounds_of, singular
+from halfseen.solvers.full_information.m_step import (
+    HELD,
+    CovarianceStructure,
+    Free,
+    MStep,
+    bounds_of,
+    singular,
+)
 from halfseen.theta import entries, pack, pack_slopes, stands_for, symmetric, triangle, unpack
 
 Floats = NDArray[np.float64]
@@ -25,6 +32,9 @@ Floats = NDArray[np.float64]
 # factor, complete rows say quite other things about it than there, and the place becomes the origin of
 # new ones (on the edge of the domain after every step).
 MOST_STRETCHED = 16.0
+# How curved a structure is is found from moves of its parameters by so many standard errors of one
+# complete row, up to so many of them.
+BENT, MOST_BENT = 1e-4, 200
 
 
 @dataclass(frozen=True)
@@ -105,6 +115,16 @@ class Chart:
             return self.mean + self.factor @ a, self.covariance + self.factor @ B @ self.factor.T
         a, change = unpack(self.basis @ step, d)
         return self.mean + a, self.covariance + change
+
+    def stepped(self, mean: Floats, covariance: Floats, step: Floats) -> tuple[Floats, Floats]:
+        """Return where a step leads from some place; the covariance need not be one.
+
+        Under a curved structure from the place itself, not from its shadow on the tangent.
+        """
+        if self.whitened or self.m_step.structure.linear:
+            return self.moved(self.coordinates(mean, covariance) + step)
+        a, change = unpack(self.basis @ step, mean.size)
+        return mean + a, covariance + change
 
     def coordinates(self, mean: Floats, covariance: Floats) -> Floats:
         """Return the coordinates of a mean and a covariance (the nearest, where they have none)."""
@@ -233,6 +253,30 @@ def along_curve(origin: Floats, here: Floats, slopes: Floats) -> Floats:
         return np.asarray(origin.T @ slopes)
     moves = _shadow(origin, here)
     return np.asarray(np.linalg.solve(moves.T, here.T @ slopes))
+
+
+def bend(structure: CovarianceStructure, covariance: Floats, slopes: Floats) -> Floats:
+    """Return what the curvature of a structure adds to second derivatives, along its basis.
+
+    Σ_m g_m ∂²Σ_m in coordinates around a covariance, for derivatives g of the log-likelihood in
+    (Σ_ij, i >= j): these vanish along the structure at a top, but not across it. From differences of
+    the basis; none at a bound, where that changes.
+    """
+    d, basis = len(covariance), structure.basis(covariance)
+    size = basis.shape[1]
+    out = np.zeros((size, size))
+    if structure.linear or bounds_of(structure, covariance) or size > MOST_BENT:
+        return out
+    P = np.linalg.inv(covariance)
+    lengths = np.sqrt([0.5 * np.sum((P @ B) * (P @ B).T) for B in symmetric(basis.T, d)])
+    for k, step in enumerate(BENT / lengths):
+        change = step * symmetric(basis[:, k], d)
+        up, down = (
+            along_curve(basis, structure.basis(covariance + side * change), slopes)
+            for side in (1.0, -1.0)
+        )
+        out[k] = (up - down) / (2.0 * step)
+    return 0.5 * (out + out.T)
 
 
 def carried_along(pair: tuple[Floats, Floats], one: Floats, other: Floats) -> tuple[Floats, Floats]:

@@ -10,13 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
+from halfseen.seeds import Purpose
 from halfseen.solvers.full_information.charts import (
     MOST_STRETCHED,
     Chart,
     along_curve,
+    bend,
     carried_along,
 )
-from halfseen.solvers.full_information.expectation import Moments
+from halfseen.solvers.full_information.expectation import Moments, Sampling
 from halfseen.solvers.full_information.information import (
     Information,
     can_inform,
@@ -43,6 +45,8 @@ Floats = NDArray[np.float64]
 MOST_ROUNDS, CLOSE_ENOUGH = 200, 1e-10
 # With more outcomes than these Louis' identity is cheaper than to move each of their covariances.
 MOST_MOVED = 3
+# Points of sampled rows that say how a structure of residuals bends.
+BEND_POINTS = 64
 
 
 @dataclass(frozen=True)
@@ -217,6 +221,13 @@ class RegressionChart(Chart):
         here = self.origin
         return Place(here.coefficients + change[0], here.residual + change[1]).joined()
 
+    def stepped(self, mean: Floats, covariance: Floats, step: Floats) -> tuple[Floats, Floats]:
+        """Return where a step leads from some place; the covariance need not be one."""
+        if self.m_step.parts[1].linear:
+            return self.moved(self.coordinates(mean, covariance) + step)
+        change, here = self._unpacked(step), split(mean, covariance, self.m_step.outcomes)
+        return Place(here.coefficients + change[0], here.residual + change[1]).joined()
+
     def coordinates(self, mean: Floats, covariance: Floats) -> Floats:
         """Return the coordinates of a mean and a covariance (the nearest, where they have none)."""
         there, here = split(mean, covariance, self.m_step.outcomes), self.origin
@@ -275,7 +286,23 @@ class RegressionChart(Chart):
         basis = np.eye(q * (q + 1) // 2) if self.free_errors else self.errors_basis
         seen = observed_information(rows, self.origin, basis, seed)
         into = self._derivatives()
-        return whole_information(self, into.T @ seen @ into)
+        seen = into.T @ seen @ into
+        if not self.m_step.parts[1].linear:
+            place = self.origin
+            more = bend(self.m_step.parts[1], place.residual, self._slopes_of_errors(rows, seed))
+            start = len(seen) - len(more)
+            seen[start:, start:] -= more
+        return whole_information(self, seen)
+
+    def _slopes_of_errors(self, rows: Rows, seed: int) -> Floats:
+        """Return the derivatives of the log-likelihood in (Σ_e,ij, i >= j), at the origin."""
+        at = self.origin.parameters() if rows.overview.sampled else None
+        sampling = Sampling(BEND_POINTS, seed, 0, Purpose.INFORMATION, at)
+        moments, _ = rows.expect(self.mean, self.covariance, sampling)
+        scatter = Products.of(moments, self.m_step.outcomes).scatter(self.origin.coefficients)
+        P = np.linalg.inv(self.origin.residual)
+        slopes = 0.5 * self.rows * (P @ (scatter - self.origin.residual) @ P)
+        return pack_slopes(np.empty(0), slopes)
 
     def _of_joint_law(self, rows: Rows, seed: int) -> Floats:
         """Return the information from that about mean and covariance of outcomes and covariates.

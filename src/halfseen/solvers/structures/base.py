@@ -182,6 +182,9 @@ def read_structure(given: Any, what: str = "covariance") -> CovarianceStructure:
         if len(text) > LONGEST_TEXT:
             raise ValueError
         return _evaluated(ast.parse(given.strip(), mode="eval").body)
+    except InputError:
+        # Of a structure that cannot be, in its own words.
+        raise
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         raise InputError(
             f"{what} must be an array (where it is known) or one of {', '.join(known_words())}, "

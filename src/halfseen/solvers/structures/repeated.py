@@ -52,19 +52,19 @@ class Repeated(Structure):
         return self.called + (", with a variance for each column" if self.heteroscedastic else "")
 
     @abstractmethod
-    def correlations(self, d: int) -> int:
+    def _correlations(self, d: int) -> int:
         """Return how many correlations are free."""
 
     @abstractmethod
-    def correlation_at(self, r: Floats, d: int) -> Floats:
+    def _correlation_at(self, r: Floats, d: int) -> Floats:
         """Return the correlation matrix."""
 
     @abstractmethod
-    def correlation_slopes(self, r: Floats, d: int) -> Floats:
+    def _correlation_slopes(self, r: Floats, d: int) -> Floats:
         """Return its derivatives, of shape (correlations, d, d)."""
 
     @abstractmethod
-    def correlations_of(self, R: Floats) -> Floats:
+    def _correlations_of(self, R: Floats) -> Floats:
         """Return the correlations of a matrix that has the structure."""
 
     def _variances(self, d: int) -> int:
@@ -72,7 +72,7 @@ class Repeated(Structure):
 
     def count(self, d: int) -> int:
         """Return the number of variances and correlations."""
-        return self._variances(d) + self.correlations(d)
+        return self._variances(d) + self._correlations(d)
 
     def _parameters(self, covariance: Floats) -> Floats:
         """Return logarithms of variances, and correlations."""
@@ -83,25 +83,25 @@ class Repeated(Structure):
         else:
             variance = np.diag(covariance).mean()
             log_variances, R = np.array([np.log(variance)]), covariance / variance
-        return np.concatenate([log_variances, self.correlations_of(R) if d > 1 else np.empty(0)])
+        return np.concatenate([log_variances, self._correlations_of(R) if d > 1 else np.empty(0)])
 
     def _at(self, theta: Floats, d: int) -> Floats:
         size = self._variances(d)
         with np.errstate(over="ignore", invalid="ignore"):
             scale = np.exp(0.5 * theta[:size]) * np.ones(d)
-            return self.correlation_at(theta[size:], d) * np.outer(scale, scale)
+            return self._correlation_at(theta[size:], d) * np.outer(scale, scale)
 
     def _slopes(self, theta: Floats, d: int) -> Floats:
         size = self._variances(d)
         scale = np.exp(0.5 * theta[:size]) * np.ones(d)
         squares = np.outer(scale, scale)
-        whole = self.correlation_at(theta[size:], d) * squares
+        whole = self._correlation_at(theta[size:], d) * squares
         if self.heteroscedastic:
             own = np.eye(d)
             of_variances = 0.5 * whole * (own[:, :, None] + own[:, None, :])
         else:
             of_variances = whole[None]
-        of_correlations = self.correlation_slopes(theta[size:], d) * squares
+        of_correlations = self._correlation_slopes(theta[size:], d) * squares
         return entries(np.concatenate([of_variances, of_correlations])).T
 
     def solve(self, S: Floats, rows: int) -> Floats:
@@ -109,7 +109,7 @@ class Repeated(Structure):
         S, d = with_floor(S), len(S)
         start = self._parameters(S)
         size = self._variances(d)
-        while np.linalg.eigvalsh(self.correlation_at(start[size:], d))[0] < SINGULAR:
+        while np.linalg.eigvalsh(self._correlation_at(start[size:], d))[0] < SINGULAR:
             start[size:] *= 0.5
         found = score_up(S, start, lambda x: self._at(x, d), lambda x: self._slopes(x, d))
         return self._at(found, d)
@@ -125,7 +125,7 @@ class Repeated(Structure):
         variances, r = np.exp(theta[:size]), theta[size:]
         out = {"variances": variances} if self.heteroscedastic else {"variance": variances[0]}
         if r.size:
-            out["correlation"] = r[0] if self.correlations(3) == 1 else r
+            out["correlation"] = r[0] if self._correlations(3) == 1 else r
         return out
 
     def edges(self, covariance: Floats, names: Sequence[str]) -> list[str]:
@@ -166,19 +166,19 @@ class CompoundSymmetry(Repeated):
     word: ClassVar[str] = "compound_symmetry"
     called: ClassVar[str] = "compound symmetry"
 
-    def correlations(self, d: int) -> int:
+    def _correlations(self, d: int) -> int:
         """Return 1, where there are two columns."""
         return min(d - 1, 1)
 
-    def correlation_at(self, r: Floats, d: int) -> Floats:
+    def _correlation_at(self, r: Floats, d: int) -> Floats:
         """Return r everywhere off the diagonal."""
         return np.eye(d) + (r[0] if d > 1 else 0.0) * (1.0 - np.eye(d))
 
-    def correlation_slopes(self, r: Floats, d: int) -> Floats:
+    def _correlation_slopes(self, r: Floats, d: int) -> Floats:
         """Return 1 everywhere off the diagonal."""
-        return np.ones((self.correlations(d), 1, 1)) * (1.0 - np.eye(d))
+        return np.ones((self._correlations(d), 1, 1)) * (1.0 - np.eye(d))
 
-    def correlations_of(self, R: Floats) -> Floats:
+    def _correlations_of(self, R: Floats) -> Floats:
         """Return the average off the diagonal."""
         d = len(R)
         return np.array([(R.sum() - np.trace(R)) / (d * (d - 1))])
@@ -216,20 +216,20 @@ class AR1(Repeated):
     word: ClassVar[str] = "ar1"
     called: ClassVar[str] = "autoregression of first order"
 
-    def correlations(self, d: int) -> int:
+    def _correlations(self, d: int) -> int:
         """Return 1, where there are two columns."""
         return min(d - 1, 1)
 
-    def correlation_at(self, r: Floats, d: int) -> Floats:
+    def _correlation_at(self, r: Floats, d: int) -> Floats:
         """Return r to the power of the distance."""
         return np.asarray((r[0] if d > 1 else 0.0) ** _lags(d), dtype=np.float64)
 
-    def correlation_slopes(self, r: Floats, d: int) -> Floats:
+    def _correlation_slopes(self, r: Floats, d: int) -> Floats:
         """Return k r^(k − 1) at the distance k."""
         lags = _lags(d)
         return np.array([lags * one ** np.maximum(lags - 1, 0) for one in r]).reshape(-1, d, d)
 
-    def correlations_of(self, R: Floats) -> Floats:
+    def _correlations_of(self, R: Floats) -> Floats:
         """Return the average of neighbours."""
         return np.array([np.diag(R, -1).mean()])
 
@@ -260,19 +260,19 @@ class Toeplitz(Repeated):
     word: ClassVar[str] = "toeplitz"
     called: ClassVar[str] = "Toeplitz correlations"
 
-    def correlations(self, d: int) -> int:
+    def _correlations(self, d: int) -> int:
         """Return the number of distances."""
         return d - 1
 
-    def correlation_at(self, r: Floats, d: int) -> Floats:
+    def _correlation_at(self, r: Floats, d: int) -> Floats:
         """Return a correlation for each distance."""
         return np.concatenate([[1.0], r])[_lags(d)]
 
-    def correlation_slopes(self, r: Floats, d: int) -> Floats:
+    def _correlation_slopes(self, r: Floats, d: int) -> Floats:
         """Return 1 at each distance by itself."""
         return (_lags(d) == np.arange(1, d)[:, None, None]).astype(float)
 
-    def correlations_of(self, R: Floats) -> Floats:
+    def _correlations_of(self, R: Floats) -> Floats:
         """Return averages along the diagonals."""
         return np.array([np.diag(R, -k).mean() for k in range(1, len(R))])
 
