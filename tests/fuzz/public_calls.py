@@ -363,6 +363,18 @@ DATA = [
     Call("halfseen.read_limits", lambda a: hs.read_limits(a, hs.IntervalData(X, X)), X, False),
     Call("halfseen.write_csv", lambda a: hs.write_csv(a, "unwritten.csv"), X, False),
 ]
+Z = np.column_stack([np.ones(4), np.arange(4.0)])
+STRUCTURES = [
+    Call("halfseen.AR1", hs.AR1, X, takes_arrays=False),
+    Call("halfseen.CompoundSymmetry", hs.CompoundSymmetry, X, takes_arrays=False),
+    Call("halfseen.Toeplitz", hs.Toeplitz, X, takes_arrays=False),
+    Call("halfseen.Factor", hs.Factor, 2),
+    Call("halfseen.Kronecker", lambda a: hs.Kronecker(a, 2), 2),
+    Call("halfseen.Kronecker", lambda a: hs.Kronecker(2, 2, a), X, takes_arrays=False),
+    Call("halfseen.RandomEffects", hs.RandomEffects, Z),
+    Call("halfseen.BlockDiagonal", hs.BlockDiagonal, np.array([2, 3])),
+    Call("halfseen.Fit.compare_structures", lambda a: fitted().compare_structures(a), X, False),
+]
 RULES = [
     Call("halfseen.DetectionLimits", lambda a: hs.DetectionLimits(lower=a), np.array([0.5, 1.0])),
     Call(
@@ -586,4 +598,4 @@ REGRESSIONS = [
     Call("halfseen.Selection", lambda a: hs.Selection(7, by=a), 3),
     Call("halfseen.Selection.seen", INDEXED.seen, Y),
 ]
-CALLS = [*METHODS_OF_FIT, *SOLVERS, *REGRESSIONS, *VALUES, *DATA, *RULES]
+CALLS = [*METHODS_OF_FIT, *SOLVERS, *REGRESSIONS, *VALUES, *DATA, *STRUCTURES, *RULES]

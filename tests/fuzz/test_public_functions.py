@@ -46,6 +46,8 @@ RECORDS = {
     *("RegressionErrors", "RegressionFit", "RegressionIntervals"),
 }
 # Called by readers of tables and of losses, which have checked what they pass.
+STRUCTURES = ("AR1", "BlockDiagonal", "CompoundSymmetry", "Factor", "Kronecker", "RandomEffects")
+STRUCTURES = (*STRUCTURES, "Toeplitz")
 FOR_THE_LIBRARY = {
     "halfseen.PairMoments.of_chunk",
     "halfseen.missingness.Holes.with_losses",
@@ -53,12 +55,10 @@ FOR_THE_LIBRARY = {
     # Of structures of a covariance, for the engine.
     *(
         f"halfseen.{name}.{method}"
-        for name in (
-            "AR1", "BlockDiagonal", "CompoundSymmetry", "Factor", "Kronecker", "RandomEffects", "Toeplitz"
-        )
+        for name in STRUCTURES
         for method in ("basis", "count", "edges", "learned", "solve")
     ),
-}  # fmt: skip
+}
 # Asked through the rules, sets and samplers that follow them.
 PROTOCOLS = {"Missingness", "ColumnwiseMissingness", "SeenSet", "Sampler"}
 # scikit-learn's validation comes first, with errors of the kinds that its own checks ask for.

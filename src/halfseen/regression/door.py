@@ -38,7 +38,8 @@ from halfseen.solvers.regression.learn_truncated import learn_truncated
 from halfseen.solvers.regression.model import Model
 from halfseen.solvers.regression.outcomes import Carried, Outcomes, read_outcomes, split_rules
 from halfseen.solvers.result import Status, name_some
-from halfseen.solvers.structures import BlockDiagonal, Structure, read_structure
+from halfseen.solvers.structures import BlockDiagonal, Structure
+from halfseen.solvers.structures.base import read_part
 
 Floats = NDArray[np.float64]
 
@@ -347,12 +348,10 @@ def _structure(outcomes: Outcomes, covariance: Any) -> Structure | None:
         return None
     if covariance in ("shrinkage", "sparse"):
         raise InputError(f"residuals of a regression are not pulled towards zero: {covariance!r}.")
-    structure = read_structure(covariance, argument("covariance"))
+    structure = read_part(covariance, argument("covariance"))
     if not isinstance(structure, Structure):
         return None
     structure = structure.for_columns(outcomes.names)
-    if getattr(structure, "k", None) == "bic":
-        raise InputError("of residuals the number of factors must be said, as in Factor(1).")
     blocks = isinstance(structure, BlockDiagonal) and structure.within.name == "free"
     if outcomes.latent.any() and not blocks:
         raise InputError(

@@ -192,6 +192,14 @@ def read_structure(given: Any, what: str = "covariance") -> CovarianceStructure:
         ) from None
 
 
+def read_part(given: Any, what: str) -> CovarianceStructure:
+    """Read a structure that is part of another one."""
+    found = read_structure(given, what)
+    if getattr(found, "k", None) == "bic":
+        raise InputError(f"{what}: the number of factors must be said, as in Factor(1).")
+    return found
+
+
 def known_words() -> list[str]:
     """Return the words of all structures."""
     return [*WORDS, "shrinkage", "sparse"]

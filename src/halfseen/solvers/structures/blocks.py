@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from halfseen.errors import InputError
 from halfseen.solvers.full_information.m_step import Diagonal, Free
-from halfseen.solvers.structures.base import Structure, in_words, read_structure
+from halfseen.solvers.structures.base import Structure, in_words, read_part
 from halfseen.theta import entries, symmetric
 
 Floats = NDArray[np.float64]
@@ -68,7 +68,7 @@ class BlockDiagonal(Structure):
                 tuple(one if isinstance(one, str) else int(one) for one in g) for g in given
             )
         object.__setattr__(self, "groups", groups)
-        object.__setattr__(self, "within", read_structure(self.within, "within"))
+        object.__setattr__(self, "within", read_part(self.within, "within"))
 
     @property
     def scale_free(self) -> bool:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from halfseen.checks import whole_number
 from halfseen.errors import InputError
 from halfseen.solvers.full_information.m_step import CovarianceStructure, Diagonal, Free, with_floor
-from halfseen.solvers.structures.base import Structure, in_words, read_structure
+from halfseen.solvers.structures.base import Structure, in_words, read_part
 from halfseen.theta import entries, symmetric
 
 Floats = NDArray[np.float64]
@@ -66,7 +66,7 @@ class Kronecker(Structure):
         if not isinstance(self.times_first, bool):
             raise InputError(f"times_first must be True or False; got {self.times_first!r}.")
         for name, d in (("of_outcomes", self.outcomes), ("of_times", self.times)):
-            side = read_structure(getattr(self, name), name)
+            side = read_part(getattr(self, name), name)
             if isinstance(side, Structure):
                 side = side.for_columns([f"{name} {k}" for k in range(d)])
             object.__setattr__(self, name, side)
