@@ -35,6 +35,7 @@ from benchmarks import (  # noqa: F401 - importing registers their tasks
     self_censoring,
     small_tables,
     speed,
+    structures,
     tables,
 )
 from benchmarks.comparison import (  # noqa: F401 - importing registers its task

@@ -50,14 +50,11 @@ class BlockDiagonal(Structure):
     plain: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        given = self.groups
-        whole = (
-            isinstance(given, Sequence | np.ndarray) and not isinstance(given, str) and len(given)
-        )
-        if not whole or not (_all_whole(given) or all(_is_group(one) for one in given)):
+        given = list(self.groups) if _is_list(self.groups) else []
+        if not given or not (_all_whole(given) or all(_is_group(one) for one in given)):
             raise InputError(
                 "groups must be sizes of groups of columns, such as [2, 3], or groups of names or "
-                f"positions of columns, such as [['lead', 'zinc'], ['ph']]; got {given!r}."
+                f"positions of columns, such as [['lead', 'zinc'], ['ph']]; got {self.groups!r}."
             )
         if _all_whole(given):
             if min(given) < 1:
@@ -163,18 +160,26 @@ class BlockDiagonal(Structure):
         ]
 
 
+def _is_list(given: Any) -> bool:
+    if isinstance(given, np.ndarray):
+        return given.ndim > 0
+    return isinstance(given, Sequence) and not isinstance(given, str | bytes)
+
+
+def _is_whole(given: Any) -> bool:
+    return isinstance(given, int | np.integer) and not isinstance(given, bool | np.timedelta64)
+
+
 def _all_whole(given: Any) -> bool:
-    return all(isinstance(one, int | np.integer) and not isinstance(one, bool) for one in given)
+    return all(map(_is_whole, given))
 
 
 def _is_group(given: Any) -> bool:
     """Whether this is a list of names or positions."""
-    kinds = str | int | np.integer
     return (
-        isinstance(given, Sequence | np.ndarray)
-        and not isinstance(given, str)
+        _is_list(given)
         and len(given) > 0
-        and all(isinstance(one, kinds) and not isinstance(one, bool) for one in given)
+        and all(isinstance(one, str) or _is_whole(one) for one in given)
     )
 
 
