@@ -274,3 +274,15 @@ def test_heavy_tails(halfseen, tmp_path):
     assert "--degrees-of-freedom must be a number, at least 1" in " ".join(wrong.stderr.split())
     alone = halfseen(*words[:4], "--degrees-of-freedom", 3)
     assert "--degrees-of-freedom is for --errors t" in " ".join(alone.stderr.split())
+
+
+def test_a_structure_is_told_as_a_text(halfseen, tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(RULED, encoding="utf-8")
+    words = ("fit", path, "--seen", "lead: >=0.5", "--json")
+    told = json.loads(halfseen(*words, "--covariance", "ar1h").stdout)
+    assert told["structure"]["name"] == "ar1(heteroscedastic=True)"
+    assert "correlation" in told["structure"]["parameters"]
+    result = halfseen(*words, "--covariance", "ar2")
+    assert result.exit_code == 2
+    assert "compound_symmetry" in result.stderr

@@ -6,7 +6,16 @@ from html import escape
 from typing import Any
 
 from halfseen.report.html_page import Section
-from halfseen.report.sections import choice, details, figure, part, plot, reading, repeat
+from halfseen.report.sections import (
+    choice,
+    details,
+    figure,
+    part,
+    plot,
+    reading,
+    repeat,
+    structure,
+)
 from halfseen.report.tables import (
     DASH,
     heading,
@@ -206,7 +215,7 @@ def _p(value: float | None) -> str:
 
 def residuals(content: dict[str, Any]) -> str:
     """Make tables of deviations and correlations, and figures of quantile residuals."""
-    out = _residual_tables(content)
+    out = structure(content) + _residual_tables(content)
     if content["points"] is None:
         return out
     equations = content["equations"]

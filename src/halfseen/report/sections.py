@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 
 from halfseen.report.shown_table import Kind
-from halfseen.report.tables import DASH, heading, name, readable, table, td
+from halfseen.report.tables import (
+    DASH,
+    heading,
+    name,
+    places_for,
+    readable,
+    show,
+    table,
+    td,
+)
 from halfseen.report.words import percent, signed
 from halfseen.solvers.summary import at_most, shorten
 
@@ -208,7 +217,8 @@ def correlations(content: dict[str, Any]) -> str:
         f'<div class="side">{plot("naive", label="Naive correlations")}'
         f"{plot('recovered', label='Recovered correlations')}</div>"
     )
-    return figure("correlation", inside, caption) + _correlation_table(content)
+    drawn = figure("correlation", inside, caption)
+    return structure(content) + drawn + _correlation_table(content)
 
 
 def _correlation_table(content: dict[str, Any]) -> str:
@@ -237,6 +247,23 @@ def _correlation_table(content: dict[str, Any]) -> str:
     interval = "95 % interval" if any(low is not None for low in pairs["lower"]) else ""
     head = heading("pair", "rows with both", "seen only", "recovered", interval)
     return details(title, table(title, head, rows), ' id="correlation-table"')
+
+
+def structure(content: dict[str, Any]) -> str:
+    """Make the table of what was learned of the structure of a covariance; nothing without one."""
+    found = content["structure"]
+    if found is None:
+        return ""
+    rows = [
+        [
+            escape(called),
+            td(show(value, places_for(error, value)), "main"),
+            td(DASH if error is None else show(error, places_for(error, None))),
+        ]
+        for called, value, error in found["numbers"]
+    ]
+    title = f"Structure of the covariance: {found['words']}"
+    return table(title, heading("parameter", "estimate", "standard error"), rows)
 
 
 def convergence(content: dict[str, Any]) -> str:

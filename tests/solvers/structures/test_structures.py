@@ -158,6 +158,14 @@ def test_a_file_keeps_the_structure(tmp_path):
     assert back.source.call["covariance"] == fit.structure.name
 
 
+def test_a_page_has_the_structure(tmp_path):
+    fit = fitted(*ends(), hs.Kronecker(2, 2, of_times="ar1"))
+    page = fit.report(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "2 outcomes (free) ⊗ 2 times" in page
+    assert "correlation of times" in page
+    assert "covariance=&quot;kronecker(2, 2, of_times=ar1)&quot;" in page
+
+
 def test_refits_keep_the_structure():
     fit = fitted(*ends(), hs.AR1())
     for covariance in fit.bootstrap(3, random_state=0).covariance:
