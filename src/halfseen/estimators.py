@@ -19,6 +19,7 @@ from halfseen.seeds import RandomState
 from halfseen.solvers import fit
 from halfseen.solvers.prepare import read_moments
 from halfseen.solvers.prepared_table import prepared_table
+from halfseen.solvers.structures import Structure
 
 # Methods that see the data through moments alone, which chunks can add to.
 _STREAMING = ("auto", "pairwise", "truncation")
@@ -33,8 +34,9 @@ class CensoredGaussian(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         What hides a value. None: nothing does, and NaN is missing at random.
     method : str
         As in ``halfseen.fit``; "auto" is ``full``, and ``pairwise`` for ``partial_fit``.
-    covariance : array-like of shape (d, d), or str, optional
-        The covariance, where it is known, or what it may be: "diagonal", "shrinkage", "sparse".
+    covariance : array-like of shape (d, d), structure or str, optional
+        The covariance, where it is known, or what it may be: "diagonal", "shrinkage", "sparse", or a
+        structure such as ``Factor(2)``.
     options : dict, optional
         Further arguments of the method's own function in ``halfseen.solvers``.
     random_state : int, Generator or None
@@ -70,7 +72,7 @@ class CensoredGaussian(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self,
         missingness: Missingness | None = None,
         method: str = "auto",
-        covariance: ArrayLike | str | None = None,
+        covariance: ArrayLike | str | Structure | None = None,
         options: dict[str, Any] | None = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,

@@ -55,9 +55,9 @@ class ComparedStructures:
     'compound_symmetry'
     >>> print(found)
     Structure                                    parameters   log-lik.      AIC      BIC
-    compound_symmetry                                     6    -1079.6   2171.2   2193.4
-    free                                                 14    -1075.6   2179.1   2231.0
-    ar1                                                   6    -1135.4   2282.9   2305.1
+    compound_symmetry                                     6    -1287.4   2586.9   2609.1
+    free                                                 14    -1283.4   2594.8   2646.6
+    ar1                                                   6    -1339.8   2691.7   2713.9
     """
 
     rows: tuple[ComparedStructure, ...]
