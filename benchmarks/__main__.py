@@ -14,6 +14,7 @@ from benchmarks import (  # noqa: F401 - importing registers their tasks
     check_power,
     full_information,
     fuzzing,
+    groups,
     guard,
     hard,
     hard_intervals,

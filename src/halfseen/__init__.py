@@ -51,7 +51,7 @@ from halfseen.missingness import (
 )
 from halfseen.regression import Comparison, RegressionFit, compare, regress
 from halfseen.simulate import simulate
-from halfseen.solvers import Fit, Status, fit, likelihood_ratio_test, pool
+from halfseen.solvers import Fit, GroupedFit, Status, fit, likelihood_ratio_test, pool
 from halfseen.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ __all__ = [
     "DetectionLimits",
     "Fit",
     "Gaussian",
+    "GroupedFit",
     "HalfseenError",
     "HalfseenWarning",
     "InputError",

@@ -45,6 +45,7 @@ class Purpose(enum.IntEnum):
     BOOTSTRAP = 12
     SCALES = 13
     LOSSES = 14
+    GROUPS = 15
 
 
 def keyed_generator(seed: int, purpose: Purpose, *place: int) -> np.random.Generator:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import difflib
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -71,6 +71,7 @@ def choose(
     index: int | None,
     contents: Contents,
     companions: bool = True,
+    kept: Collection[int] = (),
 ) -> list[Wanted]:
     """Decide which columns are read, and from where.
 
@@ -81,8 +82,10 @@ def choose(
     index : position of the column of row labels
     contents : tells what columns hold
     companions : whether second columns are looked for
+    kept : positions of columns that are no measurements
     """
-    layout = _Layout(names, [j for j in range(len(names)) if j != index], contents)
+    others = {index, *kept}
+    layout = _Layout(names, [j for j in range(len(names)) if j not in others], contents)
     if companions:
         layout.find_companions()
     if columns is None:

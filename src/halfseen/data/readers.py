@@ -70,6 +70,7 @@ def read_csv(
     unreadable: str = "refuse",
     encoding: str = "utf-8",
     companions: bool = True,
+    keep: Sequence[str] | str = (),
 ) -> IntervalData:
     r"""Read a file of separated values whose cells may be limits, intervals or words.
 
@@ -102,6 +103,9 @@ def read_csv(
     encoding : str
     companions : bool
         Whether second columns are looked for. If not, each column is read by itself.
+    keep : names, optional
+        Columns that are no measurements, and are kept as they are in ``data.kept``: the group of each
+        row, for ``fit(data, by="Well")``.
 
     Returns
     -------
@@ -126,7 +130,7 @@ def read_csv(
     """
     form = CellFormat(decimal, thousands, not_detected, missing)
     table = FileColumns(read_records(path, separator, encoding, form))
-    return read_columns(table, form, columns, index, unreadable, companions)
+    return read_columns(table, form, columns, index, unreadable, companions, keep)
 
 
 def read_parquet(
@@ -140,6 +144,7 @@ def read_parquet(
     missing: Any = (),
     unreadable: str = "refuse",
     companions: bool = True,
+    keep: Sequence[str] | str = (),
 ) -> IntervalData:
     """Read a Parquet file; its columns may hold numbers or texts as in ``read_csv``.
 
@@ -149,7 +154,7 @@ def read_parquet(
     Parameters
     ----------
     path : path of a file
-    columns, index, decimal, thousands, not_detected, missing, unreadable, companions
+    columns, index, decimal, thousands, not_detected, missing, unreadable, companions, keep
         As in ``read_csv``.
 
     Returns
@@ -166,8 +171,9 @@ def read_parquet(
     """
     form = CellFormat(decimal, thousands, not_detected, missing)
     asked = [columns] if isinstance(columns, str) else list(columns or ())
+    asked += [keep] if isinstance(keep, str) else list(keep)
     table = open_parquet(path, {index, *asked})
-    return read_columns(table, form, columns, index, unreadable, companions)
+    return read_columns(table, form, columns, index, unreadable, companions, keep)
 
 
 def from_frame(
@@ -181,6 +187,7 @@ def from_frame(
     missing: Any = (),
     unreadable: str = "refuse",
     companions: bool = True,
+    keep: Sequence[str] | str = (),
 ) -> IntervalData:
     """Read a data frame of pandas, polars or pyarrow; its cells may be numbers or texts.
 
@@ -190,7 +197,7 @@ def from_frame(
     Parameters
     ----------
     frame : data frame of pandas, polars or pyarrow
-    columns, index, decimal, thousands, not_detected, missing, unreadable, companions
+    columns, index, decimal, thousands, not_detected, missing, unreadable, companions, keep
         As in ``read_csv``.
 
     Returns
@@ -204,7 +211,7 @@ def from_frame(
     IntervalData(3 rows, 2 columns; cells: 4 seen, 1 below, 1 blank)
     """
     form = CellFormat(decimal, thousands, not_detected, missing)
-    return read_columns(FrameColumns(frame), form, columns, index, unreadable, companions)
+    return read_columns(FrameColumns(frame), form, columns, index, unreadable, companions, keep)
 
 
 def read_columns(
@@ -214,6 +221,7 @@ def read_columns(
     index: str | None = None,
     unreadable: str = "refuse",
     companions: bool = True,
+    keep: Sequence[str] | str = (),
 ) -> IntervalData:
     """Read the columns that are wanted of a file or a frame."""
     if columns is None and isinstance(table, FileColumns):
@@ -226,7 +234,9 @@ def read_columns(
         lambda flag: example_of_flags(table.column(flag), form),
         lambda column: holds_measurements(table.column(column), form),
     )
-    wanted = choose(table.names, columns, place, contents, companions)
+    kept = [keep] if isinstance(keep, str) else [str(name) for name in keep]
+    places = [find_column(table.names, name, argument("keep")) for name in kept]
+    wanted = choose(table.names, columns, place, contents, companions, places)
     if not wanted or not table.rows:
         raise InputError(f"{table.source} has no {'rows' if wanted else 'columns'} to read.")
     labels = table.labels_of_index if place is None else table.labels(place)
@@ -244,6 +254,7 @@ def read_columns(
         not_detected=not_detected,
         frame=table.frame,
         index=table.index_of_frame if place is None else None,
+        kept={name: table.labels(at) for name, at in zip(kept, places, strict=True)},
     )
 
 

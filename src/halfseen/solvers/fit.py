@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from halfseen.data.grouping import split_groups
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.table import TableKind, listed_names
 from halfseen.errors import (
@@ -24,6 +25,7 @@ from halfseen.missingness.base import Missingness, RuleKind
 from halfseen.scaling.sources import blocks_of, engine_for
 from halfseen.seeds import RandomState
 from halfseen.solvers.fit_pieces import CHECKPOINTS, fit_pieces
+from halfseen.solvers.groups.by_group import ByGroup, check_options, check_table
 from halfseen.solvers.methods import Method, choose
 from halfseen.solvers.prepare import hidden_by, warn
 from halfseen.solvers.prepared_table import PreparedTable, read_given
@@ -42,11 +44,12 @@ def fit(
     n_jobs: int | None = None,
     names: Sequence[str] | None = None,
     transforms: Any = None,
+    by: Any = None,
     client: Any = None,
     memory: str | float | None = None,
     scratch: str | os.PathLike[str] | None = None,
     **options: Any,
-) -> Estimate:
+) -> Estimate | ByGroup:
     """Learn the Gaussian behind a table with hidden values.
 
     Parameters
@@ -77,6 +80,10 @@ def fit(
         The scale on which columns are normal: "log", "log10", "sqrt", "boxcox", "yeojohnson", a power
         such as "boxcox(0.3)", or "none"; one for all, one for each, or by name in a dict. Powers that
         are not given are learned from values and holes. Limits and rules are stated in original units.
+    by : str or sequence, optional
+        Groups of rows that are to be compared: the name of a column of a data frame, or of one that
+        ``read_csv(..., keep=)`` kept, or a label for each row. Needs ``full`` with a free covariance
+        and normal errors.
     client : dask.distributed.Client, optional
         A cluster that does the work. The answer is, to the last bit, that of one machine with the same
         pieces: row groups of Parquet files, chunks of Dask arrays.
@@ -99,7 +106,7 @@ def fit(
 
     Returns
     -------
-    Fit
+    Fit, or with ``by`` a GroupedFit
 
     Examples
     --------
@@ -118,6 +125,10 @@ def fit(
     options = {**options, "covariance": covariance}
     shared = {"random_state": random_state, "progress": progress, "n_jobs": n_jobs}
     blocks = blocks_of(X, names, client, memory, scratch)
+    grouping = None
+    if by is not None:
+        check_options(method, options, blocks is not None)
+        X, grouping = split_groups(X, by)
     if blocks is not None:
         engine = engine_for(client, memory, scratch, n_jobs, blocks.shape[1])
         found = fit_pieces(
@@ -125,10 +136,13 @@ def fit(
         )
         return _with_warning(found)
     data = read_given(X, missingness, names, call, n_jobs)
+    if grouping is not None:
+        check_table(grouping, data)
     chosen = choose(method, data.kind, data.stated, transforms is not None)
     if data.stated is not None and options.get("missing_at_random") is None:
         _warn_of_blanks(data, chosen)
-    return _with_warning(_fit_table(chosen, data, transforms, chosen.options(options, shared)))
+    result = _with_warning(_fit_table(chosen, data, transforms, chosen.options(options, shared)))
+    return result if grouping is None else ByGroup(result, grouping)
 
 
 def _call(

@@ -84,11 +84,11 @@ def learn_regression(model: Model, settings: Settings) -> RegressionEstimate:
         setup = Setup.of(model, settings.n_jobs)
         check_identified(model, setup.rows.problem.holes)
         ordered = "ordered" in model.outcomes.kinds
-        top = _top_with_cuts(model, setup, settings) if ordered else _top(setup, settings)
+        top = _top_with_cuts(model, setup, settings) if ordered else top_of(setup, settings)
         return _describe(model, top, settings)
 
 
-def _top(setup: Setup, settings: Settings, start: tuple[Floats, Floats] | None = None) -> Top:
+def top_of(setup: Setup, settings: Settings, start: tuple[Floats, Floats] | None = None) -> Top:
     """Climb to the highest place that several starts lead to, or from one."""
     history: dict[str, Any] = {}
     tops: list[Climb] = []
@@ -109,7 +109,7 @@ def _top_with_cuts(model: Model, setup: Setup, settings: Settings) -> Top:
     first = model.outcomes.first_cuts()
     vector = np.concatenate([first[name][1:] for name in points.names])
     always = replace(settings, standard_errors=True)
-    top, left = _top(setup, always), np.inf
+    top, left = top_of(setup, always), np.inf
     for _ in range(MOST_CUTS):
         if top.known is None:
             # The likelihood has no top.
@@ -138,7 +138,7 @@ def _uphill(
     for k in range(MOST_SHORTER):
         moved = vector + 0.5**k * step
         setup = replace(top.setup, rows=points.rows_at(moved))
-        found = _top(setup, settings, place)
+        found = top_of(setup, settings, place)
         if found.climb.state.value >= top.climb.state.value - settings.accuracy * SLACK:
             return found._replace(history=top.history, tops=top.tops), moved
     return top, vector
@@ -219,7 +219,7 @@ def _describe(model: Model, top: Top, settings: Settings) -> RegressionEstimate:
         cuts,
         outcomes.kinds,
         outcomes.categories,
-        _covariance(top),
+        covariance_of(top),
         value,
         error,
         setup.step.count(0) + learned,
@@ -239,7 +239,7 @@ def _describe(model: Model, top: Top, settings: Settings) -> RegressionEstimate:
     )
 
 
-def _covariance(top: Top) -> Floats | None:
+def covariance_of(top: Top) -> Floats | None:
     """Return the covariance of the estimates of all parameters."""
     if top.known is None:
         return None
