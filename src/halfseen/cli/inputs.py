@@ -49,9 +49,12 @@ class Input:
     records: Records | None
 
 
-def read_input(wanted: TableOptions, quiet: bool = False) -> Input:
-    """Read the table, the rule and the scales; say what is in the table, unless that would disturb."""
-    data, records = _table(wanted)
+def read_input(wanted: TableOptions, quiet: bool = False, by: str | None = None) -> Input:
+    """Read the table, the rule and the scales; say what is in the table, unless that would disturb.
+
+    ``by`` is a column that is no measurement, and kept.
+    """
+    data, records = _table(wanted, by)
     rule = read_rule(wanted, data)
     if wanted.saturated:
         if rule is None:
@@ -82,17 +85,18 @@ def refuse_many(data: str) -> None:
         )
 
 
-def _table(wanted: TableOptions) -> tuple[IntervalData, Records | None]:
+def _table(wanted: TableOptions, by: str | None) -> tuple[IntervalData, Records | None]:
     refuse_many(wanted.data)
     chosen: dict[str, Any] = {
         "columns": None if wanted.columns is None else split_names(wanted.columns),
         "index": wanted.index,
         "unreadable": str(wanted.unreadable),
         "companions": wanted.companions,
+        "keep": () if by is None else (by,),
     }
     form = cell_form(wanted)
     if wanted.data.lower().endswith(PARQUET):
-        names = {wanted.index, *(chosen["columns"] or ())}
+        names = {wanted.index, by, *(chosen["columns"] or ())}
         return read_columns(open_parquet(wanted.data, names), form, **chosen), None
     records = open_csv(wanted, form)
     return read_columns(FileColumns(records), form, **chosen), records

@@ -93,6 +93,14 @@ Loss = Annotated[
         metavar="SHARE|learn",
     ),
 ]
+By = Annotated[
+    str | None,
+    _model(
+        "Column of groups, such as the well of each row: compare their means and covariances.",
+        "--by",
+        metavar="COLUMN",
+    ),
+]
 Seed = Annotated[int, _model("Seed of everything random.", min=0)]
 AsJson = Annotated[bool, _output("Print figures for machines.", "--json")]
 Output = Annotated[Path | None, _output("Where to write; else printed.", "--output", "-o")]

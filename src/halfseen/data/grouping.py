@@ -122,7 +122,9 @@ def _label(value: Any, row: int, name: str) -> Any:
         hash(value)
     except TypeError:
         raise InputError(
-            f"the label of a group must be a text or a number; got {str(value)[:SHOWN]!r}.", row, name
+            f"the label of a group must be a text or a number; got {str(value)[:SHOWN]!r}.",
+            row,
+            name,
         ) from None
     return value
 
@@ -144,12 +146,12 @@ def _named(by: Any) -> str:
 
 def _labels_beside(by: Any, X: Any) -> Sequence[Any]:
     """Read a label for each row, given beside the table."""
-    if frame_kind(X) == "pandas" and hasattr(by, "index") and hasattr(by.index, "equals"):
-        if not by.index.equals(X.index):
-            raise InputError(
-                f"{argument('by')} has rows with other labels than the table, or in another order. "
-                "Bring them in order: by.loc[X.index]."
-            )
+    index = getattr(by, "index", None) if frame_kind(X) == "pandas" else None
+    if hasattr(index, "equals") and not index.equals(X.index):
+        raise InputError(
+            f"{argument('by')} has rows with other labels than the table, or in another order. Bring "
+            "them in order: by.loc[X.index]."
+        )
     to_list = getattr(by, "to_list", None) or getattr(by, "tolist", None)
     values = to_list() if to_list is not None else by
     n = len(X) if hasattr(X, "__len__") else None

@@ -140,10 +140,10 @@ def means_of(
     half = quantile(0.5 + 0.5 * level, family.freedom) * error
     ends = family.means, family.means - half, family.means + half
     scales = [Identity()] * d if transforms is None else transforms
-    medians = (
+    mean, low, high = (
         np.column_stack([t.inverse(end[:, j]) for j, t in enumerate(scales)]) for end in ends
     )
-    return GroupMeans(by, groups, names, ends[0], error, *ends[1:], *medians, level)
+    return GroupMeans(by, groups, names, ends[0], error, ends[1], ends[2], mean, low, high, level)
 
 
 def differences_of(
@@ -181,5 +181,15 @@ def differences_of(
     labels = [(groups[a], groups[b]) for a, b in parts[0].pairs]
     largest = max(part.family for part in parts)
     return GroupDifferences(
-        labels, names, tuple(scales), *ends, error, adjusted, single, level, largest
+        labels,
+        names,
+        tuple(scales),
+        ends[0],
+        ends[1],
+        ends[2],
+        error,
+        adjusted,
+        single,
+        level,
+        largest,
     )

@@ -143,8 +143,8 @@ class GroupedFit:
         """Test equal means (covariances being equal), equal covariances (whatever the means), and both.
 
         Likelihood-ratio tests, with p-values for few rows: those that hold exactly, or to second order,
-        where nothing is hidden (Rao's F for means, Bartlett's correction for covariances). The latter two
-        compare the groups that have covariances of their own.
+        where nothing is hidden (Rao's F for means, Bartlett's correction for covariances). The latter
+        two compare the groups that have covariances of their own.
 
         Parameters
         ----------
@@ -172,8 +172,8 @@ class GroupedFit:
         replicates = whole_number("replicates", replicates, 0)
         if 0 < replicates < FEWEST_REPLICATES:
             raise InputError(
-                f"replicates must be 0 or at least {FEWEST_REPLICATES}, of which the smallest p-value is "
-                f"0.05; got {replicates}."
+                f"replicates must be 0 or at least {FEWEST_REPLICATES}, of which the smallest p-value "
+                f"is 0.05; got {replicates}."
             )
         if not replicates:
             return list(self._tests)
@@ -210,9 +210,9 @@ class GroupedFit:
     def differences(self, level: float = 0.95, family: str = "all") -> GroupDifferences:
         """Compare the means of all pairs of groups, with family-wise intervals and adjusted p-values.
 
-        All intervals together hold the truth with the probability ``level``: they are from the joint t law
-        of all differences (with one column and nothing hidden those of Tukey and Kramer). Covariances
-        are taken to be equal.
+        All intervals together hold the truth with the probability ``level``: they are from the joint t
+        law of all differences (with one column, nothing hidden and groups of one size those of Tukey).
+        Covariances are taken to be equal.
 
         Parameters
         ----------
@@ -299,17 +299,16 @@ class GroupedFit:
         self,
         path: str | os.PathLike[str],
         *,
-        diagnosis: Any = None,
         call: str | None = None,
         title: str | None = None,
     ) -> Path:
-        """Write one page of HTML with the groups side by side, and the whole table after them.
+        """Write one page of HTML with the groups side by side, which needs nothing else to be read.
+
+        ``pooled.report`` and ``fit[label].report`` write pages of the whole table, and of a group.
 
         Parameters
         ----------
         path : path
-        diagnosis : Diagnosis, optional
-            What ``halfseen.diagnose`` said of the whole table.
         call : str, optional
             How to repeat the fit.
         title : str, optional
@@ -329,7 +328,7 @@ class GroupedFit:
         """
         from halfseen.report import write_group_report
 
-        return write_group_report(self, path, diagnosis=diagnosis, call=call, title=title)
+        return write_group_report(self, path, call=call, title=title)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Refuse: tests need the table. Save ``fits[label]`` or ``pooled``, or write ``to_dict()``."""

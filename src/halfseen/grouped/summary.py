@@ -69,11 +69,11 @@ def _means(fit: GroupedFit, level: float) -> list[str]:
 
 def _tests(fit: GroupedFit) -> list[str]:
     """Return the tests of whether groups differ."""
-    head = f"{'Do the groups differ? Tests of':<34} {'ratio':>9} {'d.f.':>5} {'p':>8}  p-value by"
+    head = f"{'Do groups differ? Tests of':<29} {'ratio':>8} {'d.f.':>4} {'p':>8}  p by"
     lines = [RULE, head, RULE]
     for test in fit.tests():
         lines.append(
-            f"  {test.hypothesis:<32} {test.statistic:>9.2f} {test.degrees_of_freedom:>5} "
+            f"  {test.hypothesis:<27} {test.statistic:>8.2f} {test.degrees_of_freedom:>4} "
             f"{p_text(test.p_value):>8}  {test.method}"
         )
         if test.groups != fit.groups:
@@ -99,21 +99,23 @@ def _differences(fit: GroupedFit, level: float) -> list[str]:
             continue
         word = "difference of means" if own[0]["scale"] == "difference" else own[0]["scale"]
         word = "ratio of medians" if word == "ratio" else word
-        title = shorten(f"{word}, {name}", 44)
+        title = shorten(f"{word}, {name}", 38)
         ends = f"{level * 100:g} % interval"
-        lines += [RULE, f"{title:<44} {'estimate':>9}   {ends:<20} p", RULE]
+        lines += [RULE, f"{title:<38} {'estimate':>9}   {ends:<20} p", RULE]
         by = " / " if own[0]["scale"] == "ratio" else " − "
         for row in own:
-            pair = shorten(f"{row['first']}{by}{row['second']}", 42)
+            pair = shorten(f"{row['first']}{by}{row['second']}", 36)
             low, high = (short_number(row[end]) for end in ("lower", "upper"))
             ends_of = f"{low} to {high}"
             estimate = short_number(row["estimate"])
-            lines.append(f"  {pair:<42} {estimate:>9}   {ends_of:<20} {p_text(row['p_value'])}")
+            lines.append(f"  {pair:<36} {estimate:>9}   {ends_of:<20} {p_text(row['p_value'])}")
     text = f"Intervals and p-values of the {count} differences hold together, as one family."
     if count == 1:
         text = ""
     if len(rows) > len(shown):
-        text += f" The {len(shown)} clearest of {len(rows)} are shown; differences().rows() has all."
+        text += (
+            f" The {len(shown)} clearest of {len(rows)} are shown; differences().rows() has all."
+        )
     return [*lines, RULE, *textwrap.wrap(text, WIDTH)]
 
 

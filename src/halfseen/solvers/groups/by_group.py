@@ -47,7 +47,8 @@ def check_options(method: str, options: Mapping[str, Any], in_pieces: bool) -> N
         raise InputError(f"{by} learns covariances, so they must be free: leave covariance out.")
     if options.get("errors", "normal") != "normal":
         raise InputError(
-            f"{by} is for normal errors: leave {argument('errors', 't')} out, or fit each group by itself."
+            f"{by} is for normal errors: leave {argument('errors', 't')} out, or fit each group by "
+            "itself."
         )
     given = [name for name in NOT_WITH_GROUPS if options.get(name) is not None]
     if given:

@@ -44,6 +44,7 @@ from halfseen.solvers.result import Estimate, Note, Source, Status, name_some
 
 Floats = NDArray[np.float64]
 
+
 @dataclass(frozen=True, eq=False)
 class Groups:
     """Groups under all models.
@@ -90,8 +91,8 @@ class Groups:
     def family(self) -> Family | None:
         """Means and how well they are known, for few rows; None where the likelihood has no top.
 
-        Errors are those of maximum likelihood times √(n/(n − groups)), with n − groups degrees of freedom,
-        as least squares has them; n counts the rows that say something of a column.
+        Errors are those of maximum likelihood times √(n/(n − groups)), with n − groups degrees of
+        freedom, as least squares has them; n counts the rows that say something of a column.
         """
         joint = self.common.covariance_of_means()
         if joint is None:
@@ -131,7 +132,7 @@ class Groups:
     def tests(self, replicates: int, seed: int) -> list[GroupTest]:
         """Test equal means of all groups, and the rest of those with covariances of their own."""
         whole, alone = self.compared
-        asked = [(whole, (MEANS,))]
+        asked: list[tuple[Compared, tuple[str, ...]]] = [(whole, (MEANS,))]
         if alone is not None:
             asked.append((alone, (COVARIANCES, BOTH)))
         out = []
@@ -207,7 +208,12 @@ def _own_fit(
 
 
 def _borrowing_fit(
-    pooled: Estimate, rows: GroupedRows, g: int, common: EqualCovariances, settings: Settings, why: str
+    pooled: Estimate,
+    rows: GroupedRows,
+    g: int,
+    common: EqualCovariances,
+    settings: Settings,
+    why: str,
 ) -> Estimate:
     """Learn the mean of a group with the covariance of all."""
     own = rows.rows(g)

@@ -134,7 +134,7 @@ class GroupedRows:
         return GroupedRows(self.problem, self.codes[order], self.count)
 
     def enough(self) -> Mask:
-        """Groups with rows enough for a covariance of their own."""
+        """Say which groups have rows enough for a covariance of their own."""
         d = self.problem.shape[1]
         rows = self.sizes >= max(ROWS_PER_COLUMN * d, d + 2)
         return np.asarray(rows & (self.seen > d).all(axis=1))
@@ -189,7 +189,9 @@ class EqualCovariances:
         G, d = self.means.shape
         free = self.top.setup.equations.free
         count = int(free.sum())
-        own = covariance_of(self.top)[:count, :count]
+        whole = covariance_of(self.top)
+        assert whole is not None
+        own = whole[:count, :count]
         out = np.full((d, G, d, G), np.nan)
         at = np.nonzero(free)
         out[at[0][:, None], at[1][:, None], at[0], at[1]] = own

@@ -1,13 +1,14 @@
 """What likelihood ratios of groups are with few rows, if nothing is hidden.
 
-For complete rows the law of the test of equal means is known: Wilks' Λ = exp(−T/n), whose F approximation
-(Rao's) is exact for one or two columns, and for two or three groups. The averages of the other two follow
-from those of logarithms of Wishart determinants,
+For complete rows the law of the test of equal means is known: Wilks' Λ = exp(−T/n), whose F
+approximation (Rao's) is exact for one or two columns, and for two or three groups. The averages of the
+other two follow from those of logarithms of Wishart determinants,
 
     E log |W_d(ν)| = d log 2 + Σ_j ψ((ν − j)/2),  j = 0 … d − 1,
 
-and the ratio divided by its average, for each degree of freedom, is chi-square to second order (Bartlett).
-Both are used where values are hidden too: what hides them changes the averages by less than what is left.
+and the ratio divided by its average, for each degree of freedom, is chi-square to second order
+(Bartlett). Both are used where values are hidden too: how often such tests reject is measured by the
+benchmark ``group_tests``.
 """
 
 from __future__ import annotations

@@ -202,7 +202,10 @@ def permuted_tests(
             if again is not None:
                 for one in own:
                     statistics[one].append(2.0 * again.ratio(one, seed).value)
-    return [_with_permutations(test, np.array(statistics[test.hypothesis]), replicates) for test in tests]
+    return [
+        _with_permutations(test, np.array(statistics[test.hypothesis]), replicates)
+        for test in tests
+    ]
 
 
 def _again(
@@ -233,9 +236,7 @@ def _centred(compared: Compared) -> Compared | None:
     hidden = problem.hidden
     first = holes.sets.start[np.maximum(holes.index, 0)][hidden]
     lower, upper = holes.sets.lower[first] - move[hidden], holes.sets.upper[first] - move[hidden]
-    moved = replace(
-        problem, Y=problem.Y - move, holes=holes.with_intervals(hidden, lower, upper)
-    )
+    moved = replace(problem, Y=problem.Y - move, holes=holes.with_intervals(hidden, lower, upper))
     start = Law(np.zeros(problem.shape[1]), compared.common.covariance)
     return replace(compared, rows=GroupedRows(moved, rows.codes, rows.count), equal=start)
 
