@@ -72,6 +72,13 @@ def bootstrapped() -> hs.solvers.Bootstrap:
 
 
 @cache
+def grouped() -> hs.GroupedFit:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", hs.HalfseenWarning)
+        return hs.fit(X, RULE, by=np.arange(N) % 3, **FEW)
+
+
+@cache
 def looked_at() -> hs.solvers.Sensitivity:
     return fitted().sensitivity(shares=(0.0, 0.3), factors=(1.0, 2.0))
 
@@ -156,6 +163,14 @@ SOLVERS = [
     Call("halfseen.fit", lambda a: hs.fit(X, RULE, loss=a, **FEW), 0.1),
     Call("halfseen.fit", lambda a: hs.fit(X, RULE, errors="t", degrees_of_freedom=a, **FEW), 4.0),
     of_table("halfseen.fit", lambda a: hs.fit(a, RULE, **FEW)),
+    Call("halfseen.fit", lambda a: hs.fit(X, RULE, by=a, **FEW), np.arange(N) % 3),
+    Call("halfseen.GroupedFit.tests", lambda a: grouped().tests(a), 19),
+    Call("halfseen.GroupedFit.means", lambda a: grouped().means(a), 0.9),
+    Call("halfseen.GroupedFit.differences", lambda a: grouped().differences(a), 0.9),
+    Call("halfseen.GroupedFit.summary", lambda a: grouped().summary(a), 0.9),
+    Call("halfseen.GroupedFit.to_dict", lambda a: grouped().to_dict(a), 0.9),
+    Call("halfseen.GroupedFit.report", lambda a: grouped().report(a), X, False),
+    Call("halfseen.GroupedFit.save", lambda a: grouped().save(a), X, False),
     Call("halfseen.fit", lambda a: hs.fit(X, RULE, covariance=a, **FEW), TRUTH.covariance),
     of_table("halfseen.solvers.full", lambda a: hs.solvers.full(a, RULE, **FEW)),
     Call("halfseen.solvers.full", lambda a: hs.solvers.full(X, RULE, mean=a, **FEW), TRUTH.mean),

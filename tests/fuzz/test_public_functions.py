@@ -29,6 +29,10 @@ import public
 RECORDS = {
     *(
         "Fit",
+        "GroupedFit",
+        "GroupDifferences",
+        "GroupMeans",
+        "GroupTest",
         "CensoredGaussian",
         "PairMoments",
         "Bootstrap",
@@ -62,6 +66,7 @@ TOO_MANY = ("int 109951162", "int 100000000")
 KNOWN: dict[str, tuple[str, ...]] = {
     # It would do them.
     "halfseen.Fit.bootstrap": TOO_MANY,
+    "halfseen.GroupedFit.tests": TOO_MANY,
     "halfseen.RegressionFit.draw_imputations": TOO_MANY,
     # Half a minute: one row a thousand standard deviations out makes the set rarely hit.
     "halfseen.solvers.truncated_sgd": ("one 1e18",),

@@ -116,7 +116,7 @@ def test_the_p_value_of_covariances_is_near_that_of_boxs_m():
 def test_the_ratio_of_means_is_that_of_the_exact_likelihood_with_limits_by_row(d):
     Y, codes = table((20, 15, 25), d=d)
     limits = np.random.default_rng(3).choice([-0.4, 0.1, 0.6], size=Y.shape)
-    X = np.where(Y >= limits, Y, np.nan)
+    X = np.where(limits <= Y, Y, np.nan)
     lower, upper = np.where(np.isnan(X), -np.inf, X), np.where(np.isnan(X), limits, X)
     tops = []
     for W in (np.ones((len(Y), 1)), np.eye(3)[codes]):

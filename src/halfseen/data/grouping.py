@@ -147,7 +147,7 @@ def _named(by: Any) -> str:
 def _labels_beside(by: Any, X: Any) -> Sequence[Any]:
     """Read a label for each row, given beside the table."""
     index = getattr(by, "index", None) if frame_kind(X) == "pandas" else None
-    if hasattr(index, "equals") and not index.equals(X.index):
+    if index is not None and not callable(index) and not X.index.equals(index):
         raise InputError(
             f"{argument('by')} has rows with other labels than the table, or in another order. Bring "
             "them in order: by.loc[X.index]."

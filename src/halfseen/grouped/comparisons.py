@@ -56,7 +56,21 @@ class GroupMeans:
     level: float
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row for each group and column, as plain data: ``pandas.DataFrame(means.rows())``."""
+        """Return a row for each group and column, as plain data: ``pandas.DataFrame(means.rows())``.
+
+        Returns
+        -------
+        list of dict
+
+        Examples
+        --------
+        >>> import numpy as np, halfseen as hs
+        >>> X = np.random.default_rng(0).normal([[0.0], [5.0]] * 30)
+        >>> fit = hs.fit(X, by=["A", "B"] * 30, names=["lead"])
+        >>> first = fit.means().rows()[0]
+        >>> first["group"], first["column"], bool(first["lower"] < 0.0 < first["upper"])
+        ('A', 'lead', True)
+        """
         values = (
             "estimate", "standard_error", "lower", "upper", "median", "median_lower", "median_upper",
         )  # fmt: skip
@@ -115,7 +129,21 @@ class GroupDifferences:
     comparisons: int
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row for each pair and column, as plain data: ``pandas.DataFrame(found.rows())``."""
+        """Return a row for each pair and column, as plain data: ``pandas.DataFrame(found.rows())``.
+
+        Returns
+        -------
+        list of dict
+
+        Examples
+        --------
+        >>> import numpy as np, halfseen as hs
+        >>> X = np.random.default_rng(0).normal([[0.0], [5.0]] * 30)
+        >>> fit = hs.fit(X, by=["A", "B"] * 30, names=["lead"])
+        >>> only = fit.differences().rows()[0]
+        >>> only["first"], only["second"], bool(only["lower"] < -5.0 < only["upper"])
+        ('A', 'B', True)
+        """
         values = ("estimate", "lower", "upper", "standard_error", "p_value", "p_single")
         return [
             {"first": pair[0], "second": pair[1], "column": name, "scale": self.scales[j]}

@@ -6,7 +6,6 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 FEWEST_REPLICATES = 19
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class GroupedFit:
     """Groups of rows side by side; ``halfseen.fit(..., by=)`` returns it.
 
@@ -75,7 +73,8 @@ class GroupedFit:
     40
     """
 
-    _groups: Groups
+    def __init__(self, groups: Groups) -> None:
+        self._groups = groups
 
     @property
     def by(self) -> str:
@@ -331,7 +330,21 @@ class GroupedFit:
         return write_group_report(self, path, call=call, title=title)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Refuse: tests need the table. Save ``fits[label]`` or ``pooled``, or write ``to_dict()``."""
+        """Refuse: tests need the table. Save ``fits[label]`` or ``pooled``, or write ``to_dict()``.
+
+        Parameters
+        ----------
+        path : path
+
+        Examples
+        --------
+        >>> import numpy as np, halfseen as hs
+        >>> fit = hs.fit(np.random.default_rng(0).normal(size=(40, 1)), by=["A", "B"] * 20)
+        >>> fit.save("wells.hsfit")
+        Traceback (most recent call last):
+            ...
+        halfseen.errors.InputError: a fit of groups is not saved as one: its tests need the table. ...
+        """
         raise InputError(
             "a fit of groups is not saved as one: its tests need the table. Save fits one by one, as in "
             "fit.pooled.save(path) or fit[label].save(path), or keep to_dict()."

@@ -83,7 +83,20 @@ class GroupTest:
     permuted: Floats | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return it as plain data.
+
+        Returns
+        -------
+        dict
+
+        Examples
+        --------
+        >>> import numpy as np, halfseen as hs
+        >>> X = np.random.default_rng(0).normal([[0.0], [5.0]] * 30)
+        >>> fit = hs.fit(X, by=["A", "B"] * 30, names=["lead"])
+        >>> fit.tests()[0].to_dict()["hypothesis"]
+        'equal means'
+        """
         out = {k: getattr(self, k) for k in self.__dataclass_fields__ if k != "permuted"}
         replicates = 0 if self.permuted is None else int(self.permuted.size)
         return {**out, "groups": list(self.groups), "replicates": replicates}
