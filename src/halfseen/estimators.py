@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from halfseen import solvers
 from halfseen.data.moments import PairMoments
 from halfseen.data.table import Table
 from halfseen.errors import AssumptionWarning, InputError, NotIdentifiedError
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness
 from halfseen.results import Fit
 from halfseen.seeds import RandomState
-from halfseen.solvers import fit
 from halfseen.solvers.prepare import read_moments
 from halfseen.solvers.prepared_table import prepared_table
 
@@ -263,7 +263,7 @@ class CensoredGaussian(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return tuple(map(str, names))
 
     def _learn(self, data: NDArray[np.float64] | PairMoments) -> CensoredGaussian:
-        result = fit(
+        result = solvers.fit(
             data,
             self.missingness,
             self.method,

@@ -164,6 +164,7 @@ def test_families_are_all_pairs_or_those_of_a_column():
     [
         hs.SelfCensoring([hs.between(0.0, 3.0), hs.at_least(1.5)]),
         hs.SelfSelection(),
+        hs.SelfCensoring(hs.Probability(lambda x: 1.0 / (1.0 + np.exp(-3.0 * x)))),
         hs.LinearThreshold([[0.0, 0.0], [-1.0, 0.0]], [1.0, -0.5]),
         None,
     ],

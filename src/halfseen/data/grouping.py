@@ -105,7 +105,7 @@ def read_grouping(name: str, values: Sequence[Any], categories: Sequence[Any] = 
 
 
 def _label(value: Any, row: int, name: str) -> Any:
-    """Read a label: whole numbers are whole, texts have no blanks around them."""
+    """Read a label: whole numbers are whole, texts have no blanks around them, others become texts."""
     if is_nothing(value) or (isinstance(value, str) and not value.strip()):
         raise InputError(
             "the row has no group: its label is blank. Say which one it is of, or leave the row out.",
@@ -126,7 +126,8 @@ def _label(value: Any, row: int, name: str) -> Any:
             row,
             name,
         ) from None
-    return value
+    # Dates and the like as they are written.
+    return value if isinstance(value, numbers.Real) else str(value)
 
 
 def _key(label: Any) -> tuple[Any, ...]:

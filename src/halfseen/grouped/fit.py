@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import numpy as np
@@ -104,12 +103,12 @@ class GroupedFit:
     @cached_property
     def fits(self) -> Mapping[Any, Fit]:
         """Fit of each group."""
-        return MappingProxyType({key: as_fit(one) for key, one in self._groups.fits.items()})
+        return {key: as_fit(one) for key, one in self._groups.fits.items()}
 
     @property
     def borrowed(self) -> Mapping[Any, str]:
         """Why some groups have no covariance of their own."""
-        return MappingProxyType(self._groups.borrowed)
+        return dict(self._groups.borrowed)
 
     @property
     def covariance(self) -> Any:
@@ -128,9 +127,10 @@ class GroupedFit:
         return max([self.pooled.status, *own], key=lambda one: one.severity)
 
     def __getitem__(self, label: Any) -> Fit:
-        if label in self.fits:
-            return self.fits[label]
-        if label in self.borrowed:
+        # Compared rather than looked up: anything may be asked for.
+        if label in self.groups:
+            if label in self.fits:
+                return self.fits[label]
             raise InputError(
                 f"{self.by} {label} has no fit of its own, since {self.borrowed[label]}; means() has "
                 "what is known of its other columns."

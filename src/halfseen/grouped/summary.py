@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from halfseen.data.table import printable
 from halfseen.solvers.groups.tests import GroupTest
 from halfseen.solvers.summary import RULE, WIDTH, number_of, percent, short_number, shorten
 
 if TYPE_CHECKING:
     from halfseen.grouped.fit import GroupedFit
+    from halfseen.results import Fit
 
 # Rows of a table that are listed: the rest is in rows() and on the page.
 MOST_LISTED = 60
@@ -121,7 +123,7 @@ def _differences(fit: GroupedFit, level: float) -> list[str]:
 
 def _notes(fit: GroupedFit) -> list[str]:
     """Say which groups borrow, which means are not known, and how the fits ended."""
-    return [line for text in notes_of(fit) for line in textwrap.wrap(text, WIDTH)]
+    return [line for text in notes_of(fit) for line in textwrap.wrap(printable(text), WIDTH)]
 
 
 def notes_of(fit: GroupedFit) -> list[str]:
@@ -178,8 +180,20 @@ def as_dict(fit: GroupedFit, level: float) -> dict[str, Any]:
         "differences": apart.rows(),
         "comparisons": apart.comparisons,
         "borrowed": [{"group": label, "why": why} for label, why in fit.borrowed.items()],
-        "pooled": fit.pooled.to_dict(level),
-        "fits": [{"group": label, **one.to_dict(level)} for label, one in fit.fits.items()],
+        "pooled": _law(fit.pooled),
+        "fits": [{"group": label, **_law(one)} for label, one in fit.fits.items()],
+    }
+
+
+def _law(fit: Fit) -> dict[str, Any]:
+    """Return mean and covariance of a fit on the scale of the model; its own ``to_dict`` has all."""
+    errors = fit.uncertainty
+    return {
+        "rows": fit.rows,
+        "status": fit.status.name,
+        "mean": fit.gaussian.mean.tolist(),
+        "standard_error": None if errors is None else [number_of(one) for one in errors.mean],
+        "covariance": fit.gaussian.covariance.tolist(),
     }
 
 

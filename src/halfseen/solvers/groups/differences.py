@@ -20,8 +20,8 @@ from halfseen.seeds import Purpose, keyed_generator
 
 Floats = NDArray[np.float64]
 
-# Draws of the joint law, at least and at most, and numbers that are held in all.
-FEWEST_DRAWS, MOST_DRAWS, MOST_NUMBERS = 2**12, 2**16, 2**24
+# Draws of the joint law, at least and at most, numbers that are looked at in all, and at once.
+FEWEST_DRAWS, MOST_DRAWS, MOST_NUMBERS, CHUNK = 2**12, 2**16, 2**24, 2**20
 # Draws beyond a statistic from which its share is known to a tenth.
 WELL_KNOWN = 100
 # Differences with a smaller variance, as a share of those of the means, are constants.
@@ -101,39 +101,45 @@ class Family(NamedTuple):
 def contrasts(known: Family, columns: list[int] | None = None, seed: int = 0) -> Contrasts:
     """Compare all pairs of groups in some columns, or in all of them, as one family."""
     G, d = known.means.shape
-    columns = list(range(d)) if columns is None else columns
     pairs = list(itertools.combinations(range(G), 2))
-    estimate = np.array([known.means[a] - known.means[b] for a, b in pairs])
-    place = np.arange(G * d).reshape(G, d)
-    moves = np.zeros((len(pairs), d, G * d))
-    for k, (a, b) in enumerate(pairs):
-        moves[k, range(d), place[a]], moves[k, range(d), place[b]] = 1.0, -1.0
+    first, second = np.transpose(pairs)
     cov = np.nan_to_num(known.covariance)
-    flat = moves.reshape(-1, G * d)
-    variance = np.einsum("ki,ij,kj->k", flat, cov, flat).reshape(estimate.shape)
+    cube = cov.reshape(G, d, G, d)
+    own = np.einsum("gjgj->gj", cube)
+    # Var(a − b) = Var a + Var b − 2 Cov(a, b).
+    between = np.einsum("gjhj->ghj", cube)[first, second]
+    variance = own[first] + own[second] - 2.0 * between
+    outside = np.setdiff1d(np.arange(d), np.arange(d) if columns is None else columns)
+    estimate = known.means[first] - known.means[second]
+    estimate[:, outside] = np.nan
     error = np.where(np.isnan(estimate), np.nan, np.sqrt(np.maximum(variance, 0.0)))
-    inside = np.zeros(estimate.shape, dtype=bool)
-    inside[:, columns] = True
-    wanted = (inside & (error > 0.0)).ravel()
-    largest = _largest(flat[wanted], cov, known.freedom, seed)
-    estimate, error = (np.where(inside, one, np.nan) for one in (estimate, error))
-    return Contrasts(pairs, estimate, error, known.freedom, largest, int(wanted.sum()))
+    family = int((error > 0.0).sum())
+    largest = _largest(cov, error, (first, second), known.freedom, seed)
+    return Contrasts(pairs, estimate, error, known.freedom, largest, family)
 
 
-def _largest(moves: Floats, covariance: Floats, freedom: float, seed: int) -> Floats:
-    """Draw the largest |t| of a family."""
-    if len(moves) < 2:
+def _largest(
+    covariance: Floats,
+    error: Floats,
+    pairs: tuple[NDArray[np.intp], NDArray[np.intp]],
+    freedom: float,
+    seed: int,
+) -> Floats:
+    """Draw the largest |t| of a family: means at once, and their differences a few draws at a time."""
+    wanted = np.where(error > 0.0, error, np.inf)
+    if np.isfinite(wanted).sum() < 2:
         return np.empty(0)
     values, vectors = np.linalg.eigh(covariance)
     keep = values > NOTHING * values.max()
-    root = moves @ (vectors[:, keep] * np.sqrt(values[keep]))
-    root /= np.sqrt((root * root).sum(axis=1))[:, None]
-    draws = int(np.clip(MOST_NUMBERS // len(moves), FEWEST_DRAWS, MOST_DRAWS))
+    root = vectors[:, keep] * np.sqrt(values[keep])
+    draws = int(np.clip(MOST_NUMBERS // error.size, FEWEST_DRAWS, MOST_DRAWS))
     rng = keyed_generator(seed, Purpose.GROUPS)
-    out = np.empty(draws)
-    for start in range(0, draws, FEWEST_DRAWS):
-        z = rng.standard_normal((min(FEWEST_DRAWS, draws - start), root.shape[1]))
-        out[start : start + len(z)] = np.abs(z @ root.T).max(axis=1)
+    out, step = np.empty(draws), max(1, CHUNK // error.size)
+    for start in range(0, draws, step):
+        z = rng.standard_normal((min(step, draws - start), root.shape[1])) @ root.T
+        means = z.reshape(len(z), -1, error.shape[1])
+        apart = np.abs(means[:, pairs[0]] - means[:, pairs[1]]) / wanted
+        out[start : start + len(z)] = apart.max(axis=(1, 2))
     if math.isfinite(freedom):
         out /= np.sqrt(rng.chisquare(freedom, draws) / freedom)
     return out

@@ -91,13 +91,10 @@ class GroupedRows:
         if these cells said nothing.
         """
         sets, index = self.problem.holes.sets, self.problem.holes.index
-        some = np.diff(sets.start) > 0
-        first, last = np.minimum(sets.start[:-1], max(sets.lower.size - 1, 0)), sets.start[1:] - 1
         out = np.zeros(self.blank.shape, dtype=bool)
-        for open_end in (
-            some & np.isneginf(sets.lower[first]),
-            some & np.isposinf(sets.upper[last]),
-        ):
+        owner = np.repeat(np.arange(len(sets)), np.diff(sets.start))
+        for ends in (np.isneginf(sets.lower), np.isposinf(sets.upper)):
+            open_end = np.bincount(owner, ends, minlength=len(sets)) > 0.0
             free = self.problem.hidden & open_end[np.maximum(index, 0)]
             out |= self._sums(free) == self.sizes[:, None]
         if self.problem.holes.inequalities is not None:
