@@ -126,6 +126,11 @@ def test_the_ratio_of_means_is_that_of_the_exact_likelihood_with_limits_by_row(d
     expected = 2.0 * (tops[1].value - tops[0].value)
     assert fit.tests()[0].statistic == pytest.approx(expected, abs=2e-3)
     np.testing.assert_allclose(fit.means().estimate.T, tops[1].Gamma, atol=2e-3)
+    # Differences of the first column; means go together where the deviation is not known from values.
+    V = tops[1].covariance[:3, :3] * 60.0 / 57.0
+    moves = np.array([[1.0, -1.0, 0.0], [1.0, 0.0, -1.0], [0.0, 1.0, -1.0]])
+    expected = np.sqrt(np.diag(moves @ V @ moves.T))
+    np.testing.assert_allclose(fit.differences().standard_error[:, 0], expected, rtol=3e-3)
 
 
 def test_permutations_agree_with_closed_forms_where_rows_are_normal():
