@@ -97,6 +97,7 @@ _OPTIONS = {
     "missing_at_random=": "--blank random",
     "transforms=": "--transform",
     "client=": "--scheduler",
+    "keep=": "--by",
     "companions=False": "--no-companions",
     "resume=True": "--resume",
 }
