@@ -24,8 +24,8 @@ LIMIT = float(ndtri(SHARE))
 SHIFT = 0.5
 # Of tests at 5 %. Of 2000 tables a share of 0.05 is known to 0.005, of 1000 to 0.007.
 LEVEL, TARGET, SHIFTED = 0.05, (0.04, 0.06), 500
-# Columns, whether limits differ by row, and tables.
-DESIGNS = ((1, False, 2000), (3, False, 1000), (3, True, 400))
+# Columns, whether limits differ by row, and tables of each.
+DESIGNS = ((1, False, 2000), (3, False, 1000), (3, True, 1000))
 # Rows of a group from which is read what the holes took.
 MANY = 8000
 

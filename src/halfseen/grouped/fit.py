@@ -282,8 +282,9 @@ class GroupedFit:
         --------
         >>> import numpy as np, halfseen as hs
         >>> X = np.random.default_rng(0).normal(size=(40, 1))
-        >>> sorted(hs.fit(X, by=["A", "B"] * 20).to_dict())[:4]
-        ['borrowed', 'by', 'columns', 'covariance_within']
+        >>> told = hs.fit(X, by=["A", "B"] * 20).to_dict()
+        >>> told["groups"], told["rows"], len(told["tests"])
+        (['A', 'B'], [20, 20], 3)
         """
         return as_dict(self, share("level", level))
 

@@ -65,11 +65,10 @@ class GroupTest:
     Examples
     --------
     >>> import numpy as np, halfseen as hs
-    >>> X = np.random.default_rng(0).normal(size=(60, 2))
-    >>> fit = hs.fit(X, by=["A", "B", "C"] * 20)
-    >>> test = fit.tests()[0]
-    >>> test.hypothesis, test.degrees_of_freedom, bool(test.p_value > 0.05)
-    ('equal means', 4, True)
+    >>> X = np.random.default_rng(0).normal([[0.0], [3.0]] * 30, size=(60, 2))
+    >>> test = hs.fit(X, by=["A", "B"] * 30).tests()[0]
+    >>> test.hypothesis, test.degrees_of_freedom, bool(test.p_value < 1e-9)
+    ('equal means', 2, True)
     """
 
     hypothesis: str
