@@ -124,6 +124,8 @@ class GroupedFit:
     def status(self) -> Status:
         """The most serious of all fits; that groups borrow a covariance is not counted."""
         own = [fit.status for key, fit in self.fits.items() if key not in self.borrowed]
+        if not self._groups.common.top.climb.reached:
+            own.append(Status.NOT_CONVERGED)
         return max([self.pooled.status, *own], key=lambda one: one.severity)
 
     def __getitem__(self, label: Any) -> Fit:
