@@ -14,6 +14,7 @@ from benchmarks import (  # noqa: F401 - importing registers their tasks
     check_power,
     full_information,
     fuzzing,
+    groups,
     guard,
     hard,
     hard_intervals,
@@ -28,6 +29,7 @@ from benchmarks import (  # noqa: F401 - importing registers their tasks
     random_designs,
     regression_coverage,
     regression_oracles,
+    regression_penalties,
     regression_scale,
     results,
     scale_model,
@@ -35,6 +37,7 @@ from benchmarks import (  # noqa: F401 - importing registers their tasks
     self_censoring,
     small_tables,
     speed,
+    structures,
     tables,
 )
 from benchmarks.comparison import (  # noqa: F401 - importing registers its task

@@ -6,12 +6,15 @@ from halfseen import metrics, planning, samplers, solvers
 from halfseen.data import (
     IntervalData,
     PairMoments,
+    Rounded,
     RowBlocks,
     UnreadableError,
     from_frame,
     read_csv,
     read_limits,
+    read_long,
     read_parquet,
+    rounded,
     scan_parquet,
     write_csv,
 )
@@ -51,36 +54,53 @@ from halfseen.missingness import (
 )
 from halfseen.regression import Comparison, RegressionFit, compare, regress
 from halfseen.simulate import simulate
-from halfseen.solvers import Fit, Status, fit, likelihood_ratio_test, pool
+from halfseen.solvers import Fit, GroupedFit, Status, fit, likelihood_ratio_test, pool
+from halfseen.solvers.structures import (
+    AR1,
+    BlockDiagonal,
+    CompoundSymmetry,
+    Factor,
+    Kronecker,
+    RandomEffects,
+    Toeplitz,
+)
 from halfseen.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from halfseen.estimators import CensoredGaussian
 
 __all__ = [
+    "AR1",
     "ApproximationWarning",
     "AssumptionWarning",
+    "BlockDiagonal",
     "CensoredGaussian",
     "Combined",
     "Comparison",
+    "CompoundSymmetry",
     "ContradictionError",
     "ConvergenceWarning",
     "DetectionLimits",
+    "Factor",
     "Fit",
     "Gaussian",
+    "GroupedFit",
     "HalfseenError",
     "HalfseenWarning",
     "InputError",
     "Interrupted",
     "Interval",
     "IntervalData",
+    "Kronecker",
     "LinearThreshold",
     "NotIdentifiedError",
     "PairMoments",
     "Predicate",
     "Probability",
+    "RandomEffects",
     "RarelyHitError",
     "RegressionFit",
+    "Rounded",
     "RowBlocks",
     "RowTruncation",
     "RuleError",
@@ -88,6 +108,7 @@ __all__ = [
     "SelfCensoring",
     "SelfSelection",
     "Status",
+    "Toeplitz",
     "Union",
     "UnreadableError",
     "at_least",
@@ -105,8 +126,10 @@ __all__ = [
     "pool",
     "read_csv",
     "read_limits",
+    "read_long",
     "read_parquet",
     "regress",
+    "rounded",
     "rules",
     "samplers",
     "scan_parquet",

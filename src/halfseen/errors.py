@@ -97,8 +97,11 @@ _OPTIONS = {
     "missing_at_random=": "--blank random",
     "transforms=": "--transform",
     "client=": "--scheduler",
+    "keep=": "--by",
     "companions=False": "--no-companions",
     "resume=True": "--resume",
+    "flags=": "--flag",
+    "limits=": "--limit",
 }
 
 
@@ -131,5 +134,6 @@ def argument(name: str, *value: Any) -> str:
     ('--index site', '--no-companions')
     """
     python = f"{name}={', '.join(map(repr, value))}"
-    option = " ".join([f"--{name.replace('_', '-')}", *(shlex.quote(str(one)) for one in value)])
+    plain = _OPTIONS.get(f"{name}=", f"--{name.replace('_', '-')}")
+    option = " ".join([plain, *(shlex.quote(str(one)) for one in value)])
     return spelled(python, _OPTIONS.get(python, option))

@@ -10,15 +10,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from halfseen import solvers
 from halfseen.data.moments import PairMoments
+from halfseen.data.rounding import Rounded
 from halfseen.data.table import Table
 from halfseen.errors import AssumptionWarning, InputError, NotIdentifiedError
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness
 from halfseen.results import Fit
 from halfseen.seeds import RandomState
-from halfseen.solvers import fit
 from halfseen.solvers.prepare import read_moments
 from halfseen.solvers.prepared_table import prepared_table
+from halfseen.solvers.structures import Structure
 
 # Methods that see the data through moments alone, which chunks can add to.
 _STREAMING = ("auto", "pairwise", "truncation")
@@ -33,8 +35,9 @@ class CensoredGaussian(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         What hides a value. None: nothing does, and NaN is missing at random.
     method : str
         As in ``halfseen.fit``; "auto" is ``full``, and ``pairwise`` for ``partial_fit``.
-    covariance : array-like of shape (d, d), or str, optional
-        The covariance, where it is known, or what it may be: "diagonal", "shrinkage", "sparse".
+    covariance : array-like of shape (d, d), structure or str, optional
+        The covariance, where it is known, or what it may be: "diagonal", "shrinkage", "sparse", or a
+        structure such as ``Factor(2)``.
     options : dict, optional
         Further arguments of the method's own function in ``halfseen.solvers``.
     random_state : int, Generator or None
@@ -70,7 +73,7 @@ class CensoredGaussian(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self,
         missingness: Missingness | None = None,
         method: str = "auto",
-        covariance: ArrayLike | str | None = None,
+        covariance: ArrayLike | str | Structure | None = None,
         options: dict[str, Any] | None = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
@@ -238,6 +241,11 @@ class CensoredGaussian(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _rule(self) -> Missingness | None:
         """Return the rule for the columns: what kind it is may be known only then."""
+        if isinstance(self.missingness, Rounded):
+            raise InputError(
+                "CensoredGaussian takes rules that hide values; of rounded values learn with "
+                "halfseen.fit(X, rounded(...))."
+            )
         return None if self.missingness is None else self.missingness.for_columns(self._names())
 
     def _validated(self, X: Any, reset: bool, fewest: int = 2) -> NDArray[np.float64]:
@@ -263,7 +271,7 @@ class CensoredGaussian(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return tuple(map(str, names))
 
     def _learn(self, data: NDArray[np.float64] | PairMoments) -> CensoredGaussian:
-        result = fit(
+        result = solvers.fit(
             data,
             self.missingness,
             self.method,

@@ -17,6 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 from halfseen.checks import share
 from halfseen.errors import InputError
 from halfseen.solvers.inference.bootstrap import Bootstrap, bootstrap
+from halfseen.solvers.inference.compared_structures import (
+    USUAL,
+    ComparedStructures,
+    compare_structures,
+)
 from halfseen.solvers.inference.confidence import (
     Profile,
     confidence_interval,
@@ -32,6 +37,7 @@ from halfseen.solvers.inference.sensitivity import Sensitivity, sensitivity
 from halfseen.solvers.inference.simulate_like import simulate_like
 from halfseen.solvers.result import Estimate
 from halfseen.solvers.saving import save
+from halfseen.solvers.structures.learned import LearnedStructure, learned_structure, structure_of
 from halfseen.solvers.summary import as_dict, summarise
 
 if TYPE_CHECKING:
@@ -491,6 +497,44 @@ class Fit(Estimate):
         """
         return sensitivity(self, shares, factors)
 
+    @cached_property
+    def structure(self) -> LearnedStructure | None:
+        """Parameters of the structure of the covariance, by name; None where it has none of its own.
+
+        ``fit.structure["correlation"]`` has ``value`` and ``standard_error``.
+        """
+        structure = structure_of(self.history, self.names)
+        if structure is None:
+            return None
+        whole = self.uncertainty is not None and self.uncertainty.parameters is not None
+        errors = self.uncertainty.of if whole and self.uncertainty is not None else None
+        return learned_structure(structure, self.gaussian.covariance, errors)
+
+    def compare_structures(self, structures: Sequence[Any] = USUAL) -> ComparedStructures:
+        """Fit the same table with several structures of the covariance, and compare them.
+
+        Parameters
+        ----------
+        structures : sequence of structures or texts
+            By default free, diagonal, and those of repeated measures.
+
+        Returns
+        -------
+        ComparedStructures
+            ``rows`` with parameters, log-likelihood, AIC and BIC of each; ``best()``; printed as a
+            table.
+
+        Examples
+        --------
+        >>> import numpy as np, halfseen as hs
+        >>> rule = hs.DetectionLimits(lower=-0.5)
+        >>> X = hs.simulate(hs.Gaussian(np.zeros(4), 0.6 + 0.4 * np.eye(4)), rule, 300)
+        >>> fit = hs.fit(X, rule, random_state=0)
+        >>> fit.compare_structures(["free", hs.AR1(), "compound_symmetry"]).best()
+        'compound_symmetry'
+        """
+        return compare_structures(self, structures)
+
     def graph(self) -> Graph:
         """Conditional-independence graph of a fit with ``covariance="sparse"``.
 
@@ -596,13 +640,15 @@ class Fit(Estimate):
         found = original_scale(self, level, probabilities, kind)
         return found.labelled() if labels and self.frame == "pandas" else found
 
-    def summary(self, most_columns: int = 40) -> str:
+    def summary(self, most_columns: int = 40, level: float = 0.95) -> str:
         """Return a table of what was learned, in 80 columns of text.
 
         Parameters
         ----------
         most_columns : int
             As many are listed.
+        level : float
+            Of the intervals.
 
         Returns
         -------
@@ -617,7 +663,7 @@ class Fit(Estimate):
         >>> print(fit.summary()[:55])
         Multivariate normal distribution of 2 columns, 500 rows
         """
-        return summarise(self, most_columns)
+        return summarise(self, most_columns, share("level", level))
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """Return everything that was learned as plain data, by names of columns; None where not known.

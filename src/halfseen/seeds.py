@@ -45,6 +45,8 @@ class Purpose(enum.IntEnum):
     BOOTSTRAP = 12
     SCALES = 13
     LOSSES = 14
+    FOLDS = 15
+    GROUPS = 16
 
 
 def keyed_generator(seed: int, purpose: Purpose, *place: int) -> np.random.Generator:

@@ -196,7 +196,7 @@ def test_an_interrupt_leaves_no_file(halfseen, tmp_path, monkeypatch):
 def test_advice_is_told_in_options(halfseen, tmp_path):
     (tmp_path / "data.csv").write_text("site,lead\nmill,1\nwell,2\n")
     told = _flat(halfseen("fit", "data.csv"))
-    assert "leave it out with --columns, or make it the row labels with --index site." in told
+    assert "leave it out with --exclude site, or make it the row labels with --index site." in told
 
 
 def test_names_and_cells_are_quoted_as_they_are(halfseen, tmp_path):
@@ -257,6 +257,60 @@ def test_clipped_sensors_and_columns_that_only_look_like_flags(halfseen, tmp_pat
     assert halfseen("fit", "data.csv", "--no-companions", "--json").exit_code == 0
 
 
+NADA = "Pb,PbCen,Zn,D_Zn,batch\n" + "\n".join(
+    f"{max(a, 0.5)},{int(a < 0.5)},{max(b, 0.4)},{int(b >= 0.4)},{k // 40}"
+    for k, (a, b) in enumerate(VALUES)
+)
+
+
+def test_flags_are_declared_and_columns_left_out(halfseen, tmp_path):
+    (tmp_path / "data.csv").write_text(NADA)
+    asked = halfseen("fit", "data.csv")
+    assert asked.exit_code == 2
+    assert "leave it out with --exclude batch" in _flat(asked)
+    words = ["fit", "data.csv", "--exclude", "batch", "--transform", "*: log", "--json"]
+    noted = halfseen(*words)
+    assert noted.exit_code == 0, noted.output
+    assert "1 in PbCen marks values of Pb that are limits; 0 in D_Zn marks" in _flat(noted)
+    told = halfseen(*words, "--flag", "Pb=PbCen", "--flag", "*=D_*:0")
+    assert told.stderr == ""
+    assert told.stdout == noted.stdout
+    cells = "a,b\n" + "\n".join(
+        f"{'<0.5' if a < 0.5 else a},{'<0.4' if b < 0.4 else b}" for a, b in VALUES
+    )
+    (tmp_path / "cells.csv").write_text(cells)
+    plain = json.loads(halfseen("fit", "cells.csv", "--log", "--json").stdout)
+    assert list(json.loads(told.stdout)["mean"].values()) == list(plain["mean"].values())
+
+
+def test_limits_in_a_column_and_values_on_them(halfseen, tmp_path):
+    rows = "\n".join(f"{max(a, 0.5) if a >= 0.5 else 0.25},0.5" for a, _ in VALUES)
+    (tmp_path / "data.csv").write_text(f"Pb,Pb_RL\n{rows}\n")
+    asked = halfseen("fit", "data.csv")
+    assert asked.exit_code == 2
+    assert "--limit Pb=Pb_RL --saturated; if they are measured" in _flat(asked)
+    told = halfseen("fit", "data.csv", "--limit", "Pb=Pb_RL", "--saturated", "--log", "--json")
+    (tmp_path / "cells.csv").write_text(
+        "Pb\n" + "\n".join("<0.5" if a < 0.5 else str(a) for a, _ in VALUES)
+    )
+    assert told.stdout == halfseen("fit", "cells.csv", "--log", "--json").stdout
+
+
+def test_the_level_of_intervals(halfseen, tmp_path):
+    (tmp_path / "data.csv").write_text(RULED)
+    words = ["fit", "data.csv", "--seen", "lead: >=0.5", "--log"]
+    text = halfseen(*words, "--level", "0.9")
+    assert text.stdout.count("90 % interval") == 2
+    assert "95 % interval" not in text.stdout
+    wide, narrow = (
+        json.loads(halfseen(*words, "--json", "--level", level).stdout)["intervals"]
+        for level in ("0.95", "0.9")
+    )
+    assert narrow["level"] == 0.9
+    assert narrow["mean"]["lower"]["lead"] > wide["mean"]["lower"]["lead"]
+    assert halfseen(*words, "--level", "1").exit_code == 2
+
+
 def test_heavy_tails(halfseen, tmp_path):
     X = np.random.default_rng(0).standard_t(3.0, size=(120, 1)).round(4)
     lines = "\n".join("" if x < -0.5 else str(x) for (x,) in X)
@@ -274,3 +328,15 @@ def test_heavy_tails(halfseen, tmp_path):
     assert "--degrees-of-freedom must be a number, at least 1" in " ".join(wrong.stderr.split())
     alone = halfseen(*words[:4], "--degrees-of-freedom", 3)
     assert "--degrees-of-freedom is for --errors t" in " ".join(alone.stderr.split())
+
+
+def test_a_structure_is_told_as_a_text(halfseen, tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(RULED, encoding="utf-8")
+    words = ("fit", path, "--seen", "lead: >=0.5", "--json")
+    told = json.loads(halfseen(*words, "--covariance", "ar1h").stdout)
+    assert told["structure"]["name"] == "ar1(heteroscedastic=True)"
+    assert "correlation" in told["structure"]["parameters"]
+    result = halfseen(*words, "--covariance", "ar2")
+    assert result.exit_code == 2
+    assert "compound_symmetry" in result.stderr

@@ -131,6 +131,15 @@ def test_errors_of_rows_and_of_clusters(run):
     words = "data.csv", FORMULA, "--seen", "lead: >=0.5", "--json"
     assert answer(run(*words, "--cluster", "block"))["clusters"] == N // 5
     assert answer(run(*words, "--robust"))["robust"]
+    weighted = answer(run(*words, "--weights", "age"))
+    assert weighted["robust"]
+    assert weighted["weighted"]
+    assert weighted["aic"] is None
+    pulled = answer(run(*words, "--penalty", "lasso", "--strength", "0.2"))
+    assert pulled["penalty"] == {"kind": "lasso", "strength": 0.2}
+    refused = run(*words, "--penalty", "lasso", "--robust")
+    assert refused.exit_code == 2
+    assert "without" in flat(refused)
     alone = answer(run(*words, "--diagonal", "--level", "0.9"))
     assert alone["residual_covariance"]["lead"]["zinc"] == 0.0
     assert alone["level"] == 0.9
@@ -292,7 +301,7 @@ def test_an_answer_that_needs_a_look_has_exit_code_1(run, tmp_path):
         (["data.csv", "lead ~ age", "--index", "lab"], 2, "there is no column 'lab'"),
         (["bad.csv", "lead ~ age"], 2, "line 3, column lead: 'o.7' is no number"),
         (["wages.csv", "wage ~ educ + I(2 * educ)"], 4, "repeat each other"),
-        ([".", "lead ~ age"], 2, "is not one table"),
+        ([".", "lead ~ age"], 2, "has no files that end in .parquet"),
     ],
 )  # fmt: skip
 def test_mistakes_get_a_sentence_and_an_exit_code(run, tmp_path, words, code, sentence):

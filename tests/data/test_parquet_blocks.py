@@ -500,3 +500,17 @@ def test_a_pattern_may_leave_the_ending_open(tmp_path):
     pq.write_table(table(97)[1], tmp_path / "a.parquet")
     assert is_parquet(str(tmp_path / "a*"))
     assert not is_parquet(str(tmp_path / "b*"))
+
+
+def test_columns_by_pattern_and_second_columns(tmp_path):
+    values = pa.array([0.1, 0.2, 0.3])
+    names = ["PCB28", "PCB52", "Pb", "PbCen"]
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table(dict.fromkeys(names, values)), path)
+    says(
+        lambda: scan_parquet(path),
+        "column 'PbCen' is named like flags or limits of 'Pb'",
+        "columns=",
+    )
+    assert scan_parquet(path, "PCB*").names == ("PCB28", "PCB52")
+    assert scan_parquet(path, ["Pb", "PCB5?"]).names == ("Pb", "PCB52")

@@ -330,7 +330,7 @@ def test_bad_arguments_get_a_sentence(kwargs, sentence):
 def test_a_column_of_words_is_told_as_such():
     message = refused(TABLE)
     assert (
-        "column site holds no numbers ('A', 'B'): leave it out with columns=, or make it the row "
+        "column site holds no numbers ('A', 'B'): leave it out with exclude='site', or make it the row "
         "labels with index='site'." in message
     )
     assert "cannot be read" not in message

@@ -198,3 +198,12 @@ def test_sums_of_log_derivatives():
 def test_back_to_units_leaves_tables_without_transforms_alone():
     Z = np.ones((2, 3))
     assert back_to_units(Z, None) is Z
+
+
+def test_patterns_name_several_columns():
+    scales = read_transforms({"PCB*": "log", "ph": "none"}, ["PCB28", "ph", "PCB52"])
+    assert [scale.name for scale in scales] == ["log", "none", "log"]
+    with pytest.raises(
+        hs.InputError, match=r"no column is named like 'PAH\*'; the table has 'PCB28'"
+    ):
+        read_transforms({"PAH*": "log"}, ["PCB28"])

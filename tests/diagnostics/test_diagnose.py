@@ -12,6 +12,7 @@ from scipy import stats
 
 import halfseen as hs
 from halfseen.diagnostics import Finding
+from halfseen.errors import told_in_options
 from halfseen.solvers.result import Note
 
 inf, nan = np.inf, np.nan
@@ -336,8 +337,31 @@ def test_columns_that_fail_alike_are_told_of_together():
     assert finding.text.startswith("4 columns: a, b, c, d.")
     assert "On the scale log they look better" in finding.text
     assert finding.column is None
+    scale = "{'a': 'log', 'b': 'log', 'c': 'log', 'd': 'log'}"
+    assert finding.text.endswith(f"use transforms={scale}.")
     two = hs.diagnose(pd.DataFrame(X[:, :2], columns=names[:2]), simulations=19)
     assert {f.column for f in two.findings if f.title == "Not normal"} == {"a", "b"}
+
+
+def test_columns_that_are_always_seen_need_not_be_normal(rng):
+    male = (rng.random(300) < 0.5).astype(float)
+    lead = 1.0 + male + rng.normal(size=300)
+    rule = hs.DetectionLimits(lower=[nan, 0.5])
+    X = np.column_stack([male, np.where(lead < 0.5, nan, lead)])
+    found = hs.diagnose(X, rule, names=["male", "lead"], **FAST)
+    assert ("ok", "Always seen") in levels(found)
+    assert not any(f.title == "Not normal" and f.column == "male" for f in found.findings)
+    # Where nothing is hidden in the table, it is what the table is asked about.
+    alone = hs.diagnose(male[:, None], names=["male"], **FAST)
+    assert ("problem", "Not normal") in levels(alone)
+
+
+def test_advice_names_columns_and_scales_in_words_of_the_shell():
+    X = np.exp(np.random.default_rng(0).normal(size=(100, 1)))
+    with told_in_options():
+        found = hs.diagnose(pd.DataFrame(X, columns=["lead"]))
+    (finding,) = (f for f in found.findings if f.title == "Not normal")
+    assert finding.text.endswith("use --transform 'lead: log'.")
 
 
 def test_limits_are_written_so_that_several_do_not_look_like_a_range(rng):

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 import halfseen as hs
 
@@ -58,6 +59,9 @@ INDEX = np.array([[-1, 0], [1, -1]], dtype=np.int32)
 BELOW = hs.missingness.one_interval_each(np.full(2, -np.inf), np.array([0.5, 2.0]))
 SIDE = np.where(np.isnan(X), -1.0, 0.0)
 MASK = np.isnan(X[:4])
+LONG = pd.DataFrame(
+    {"id": ["a", "a", "b"], "of": ["x", "y", "x"], "x": [1.0, 2.0, 3.0], "well": "A"}
+)
 
 
 def of_table(name: str, call: Callable[[Any], Any]) -> Call:
@@ -69,6 +73,13 @@ def bootstrapped() -> hs.solvers.Bootstrap:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", hs.HalfseenWarning)
         return fitted().bootstrap(2, random_state=0)
+
+
+@cache
+def grouped() -> hs.GroupedFit:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", hs.HalfseenWarning)
+        return hs.fit(X, RULE, by=np.arange(N) % 3, **FEW)
 
 
 @cache
@@ -156,6 +167,14 @@ SOLVERS = [
     Call("halfseen.fit", lambda a: hs.fit(X, RULE, loss=a, **FEW), 0.1),
     Call("halfseen.fit", lambda a: hs.fit(X, RULE, errors="t", degrees_of_freedom=a, **FEW), 4.0),
     of_table("halfseen.fit", lambda a: hs.fit(a, RULE, **FEW)),
+    Call("halfseen.fit", lambda a: hs.fit(X, RULE, by=a, **FEW), np.arange(N) % 3),
+    Call("halfseen.GroupedFit.tests", lambda a: grouped().tests(a), 19),
+    Call("halfseen.GroupedFit.means", lambda a: grouped().means(a), 0.9),
+    Call("halfseen.GroupedFit.differences", lambda a: grouped().differences(a), 0.9),
+    Call("halfseen.GroupedFit.summary", lambda a: grouped().summary(a), 0.9),
+    Call("halfseen.GroupedFit.to_dict", lambda a: grouped().to_dict(a), 0.9),
+    Call("halfseen.GroupedFit.report", lambda a: grouped().report(a), X, False),
+    Call("halfseen.GroupedFit.save", lambda a: grouped().save(a), X, False),
     Call("halfseen.fit", lambda a: hs.fit(X, RULE, covariance=a, **FEW), TRUTH.covariance),
     of_table("halfseen.solvers.full", lambda a: hs.solvers.full(a, RULE, **FEW)),
     Call("halfseen.solvers.full", lambda a: hs.solvers.full(X, RULE, mean=a, **FEW), TRUTH.mean),
@@ -360,8 +379,31 @@ DATA = [
     Call("halfseen.from_frame", hs.from_frame, X, takes_arrays=False),
     Call("halfseen.read_csv", hs.read_csv, X, takes_arrays=False),
     Call("halfseen.read_parquet", hs.read_parquet, X, takes_arrays=False),
+    Call(
+        "halfseen.read_long",
+        lambda a: hs.read_long(a, id="id", variable="of", value="x"),
+        X,
+        takes_arrays=False,
+    ),
+    Call(
+        "halfseen.read_long",
+        lambda a: hs.read_long(LONG, id="id", variable="of", value="x", keep=a),
+        "well",
+    ),
     Call("halfseen.read_limits", lambda a: hs.read_limits(a, hs.IntervalData(X, X)), X, False),
     Call("halfseen.write_csv", lambda a: hs.write_csv(a, "unwritten.csv"), X, False),
+]
+Z = np.column_stack([np.ones(4), np.arange(4.0)])
+STRUCTURES = [
+    Call("halfseen.AR1", hs.AR1, X, takes_arrays=False),
+    Call("halfseen.CompoundSymmetry", hs.CompoundSymmetry, X, takes_arrays=False),
+    Call("halfseen.Toeplitz", hs.Toeplitz, X, takes_arrays=False),
+    Call("halfseen.Factor", hs.Factor, 2),
+    Call("halfseen.Kronecker", lambda a: hs.Kronecker(a, 2), 2),
+    Call("halfseen.Kronecker", lambda a: hs.Kronecker(2, 2, a), X, takes_arrays=False),
+    Call("halfseen.RandomEffects", hs.RandomEffects, Z),
+    Call("halfseen.BlockDiagonal", hs.BlockDiagonal, np.array([2, 3])),
+    Call("halfseen.Fit.compare_structures", lambda a: fitted().compare_structures(a), X, False),
 ]
 RULES = [
     Call("halfseen.DetectionLimits", lambda a: hs.DetectionLimits(lower=a), np.array([0.5, 1.0])),
@@ -405,6 +447,11 @@ RULES = [
         np.array([[1.0, 0.0]]),
     ),
     Call("halfseen.LinearThreshold.seen", LINEAR.seen, Y),
+    Call("halfseen.rounded", hs.rounded, 0.5),
+    Call("halfseen.rounded", lambda a: hs.rounded({"x0": a}), np.array([5.0, 1.0])),
+    Call("halfseen.rounded", lambda a: hs.rounded(0.5, a), "down"),
+    Call("halfseen.rounded", lambda a: hs.rounded(0.5, rule=a), RULE),
+    Call("halfseen.Rounded.intervals", hs.rounded({"x0": [0.5, 0.0]}, rule=RULE).intervals, Y),
     Call("halfseen.rules", hs.rules, np.array(["lead: > 0", "zinc: 0..5"])),
     Call("halfseen.rules", lambda a: hs.rules("lead: > 0", columns=a), np.array(["lead", "zinc"])),
     Call("halfseen.at_least", hs.at_least, 0.5),
@@ -529,6 +576,9 @@ REGRESSIONS = [
     Call("halfseen.regress", lambda a: worked(fixed={"wage": {"educ": a}}), 0.1),
     Call("halfseen.regress", lambda a: worked(equal=a), X, False),
     Call("halfseen.regress", lambda a: worked(cluster=a), GROUPS),
+    Call("halfseen.regress", lambda a: worked(weights=a), 1.0 + GROUPS),
+    Call("halfseen.regress", lambda a: worked(penalty=a), X, False),
+    Call("halfseen.regress", lambda a: worked(penalty="ridge", strength=a), 0.1),
     Call(
         "halfseen.regress",
         lambda a: hs.regress(X, REGRESSORS, RULE, covariance=a, **FEW),
@@ -586,4 +636,4 @@ REGRESSIONS = [
     Call("halfseen.Selection", lambda a: hs.Selection(7, by=a), 3),
     Call("halfseen.Selection.seen", INDEXED.seen, Y),
 ]
-CALLS = [*METHODS_OF_FIT, *SOLVERS, *REGRESSIONS, *VALUES, *DATA, *RULES]
+CALLS = [*METHODS_OF_FIT, *SOLVERS, *REGRESSIONS, *VALUES, *DATA, *STRUCTURES, *RULES]

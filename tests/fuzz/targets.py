@@ -55,6 +55,9 @@ TABLE_OPTIONS: tuple[dict[str, Any], ...] = (
     {"separator": ";"},
     {"separator": "\t", "companions": False},
     {"separator": "\x00"},
+    {"separator": " "},
+    {"flags": {"lead": "zinc"}, "limits": {"*": "*_limit"}},
+    {"exclude": "l*", "limits": {"zinc": "lead"}, "saturated": True},
     {"index": "lead"},
     {"columns": ["lead"]},
     {"columns": ["lead", "zinc"], "index": "site", "unreadable": "missing"},
@@ -62,6 +65,16 @@ TABLE_OPTIONS: tuple[dict[str, Any], ...] = (
     {"missing": [-999, "x"], "not_detected": ["trace", 0]},
     {"encoding": "latin-1"},
     {"encoding": "utf-16", "unreadable": "missing"},
+)
+LONG_OPTIONS: tuple[dict[str, Any], ...] = (
+    {"id": "site", "variable": "zinc", "value": "lead"},
+    {"id": "lead", "time": "zinc", "value": "lead_flag", "unreadable": "missing"},
+    {"id": "zinc", "time": "site", "variable": "lead", "value": "lead"},
+    {"id": "site", "time": "zinc", "value": "lead", "keep": "lead_flag", "separator": ","},
+    {"id": "lead", "variable": "site", "value": "zinc", "covariates": ["lead_flag"]},
+    {"id": "lead", "variable": "zinc", "value": "site", "limits": "lead_flag", "decimal": ","},
+    {"id": "site", "variable": "lead", "value": "zinc", "limits": "zinc_RL", "saturated": True},
+    {"id": "site", "variable": "lead", "value": "zinc", "flags": "*:U", "columns": "?*"},
 )
 LIMITS_OPTIONS: tuple[dict[str, Any], ...] = (
     {},
@@ -99,6 +112,14 @@ def read_table(content: bytes, options: dict[str, Any]) -> None:
     assert (data.lower <= data.upper).all()
     repr(data)
     data.holes()
+
+
+def read_long(content: bytes, options: dict[str, Any]) -> None:
+    """Read a file of bytes as a long table."""
+    data = hs.read_long(io.BytesIO(content), **options)
+    assert data.shape == (len(data.labels), len(data.names))
+    assert (data.lower <= data.upper).all()
+    repr(data)
 
 
 def read_limits(content: bytes, options: dict[str, Any]) -> None:
@@ -208,6 +229,9 @@ def _regressions() -> list[hs.RegressionFit]:
                 fixed={"lead": {"site[T.b]": 0.0}},
                 cluster=np.arange(80) // 4,
                 random_state=0,
+            ),
+            hs.regress(
+                "lead ~ age + site", data, {"lead": ">=-0.3"}, penalty="lasso", strength=0.1
             ),
         ]
 

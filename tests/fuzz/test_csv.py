@@ -14,9 +14,11 @@ from tests.fuzz.inputs import csv_files, examples, limits_files
 from tests.fuzz.targets import (
     ACCEPTED,
     LIMITS_OPTIONS,
+    LONG_OPTIONS,
     TABLE_OPTIONS,
     outcome,
     read_limits,
+    read_long,
     read_table,
 )
 
@@ -37,6 +39,12 @@ def test_tables(content, options):
 @given(limits_files(), st.sampled_from(LIMITS_OPTIONS))
 def test_limits(content, options):
     outcome(read_limits, content, options)
+
+
+@examples(150)
+@given(csv_files(), st.sampled_from(LONG_OPTIONS))
+def test_long_tables(content, options):
+    outcome(read_long, content, options)
 
 
 @examples(200)

@@ -29,6 +29,10 @@ import public
 RECORDS = {
     *(
         "Fit",
+        "GroupedFit",
+        "GroupDifferences",
+        "GroupMeans",
+        "GroupTest",
         "CensoredGaussian",
         "PairMoments",
         "Bootstrap",
@@ -40,16 +44,24 @@ RECORDS = {
     *("RatioTest", "StandardErrors", "TotalVariation", "SelfCensoringPlan", "MissingDescentPlan"),
     *("PilotPlan", "Contradiction", "Diagnosis", "Finding", "Mark", "Normality", "NormalityTest"),
     *("PairShares", "Share", "ColumnRule", "Box", "Parts", "Polyhedra", "Holes", "Inequalities"),
-    *("SetTable", "Scan", "Rejection", "RowBlocks"),
+    *("SetTable", "Scan", "Rejection", "RowBlocks", "Rounded"),
     *("LearnedPower", "Loss", "Losses", "Sensitivity", "Tails"),
     *("Comparison", "ConditionalRegression", "MarginalEffects"),
     *("RegressionErrors", "RegressionFit", "RegressionIntervals"),
 }
 # Called by readers of tables and of losses, which have checked what they pass.
+STRUCTURES = ("AR1", "BlockDiagonal", "CompoundSymmetry", "Factor", "Kronecker", "RandomEffects")
+STRUCTURES = (*STRUCTURES, "Toeplitz")
 FOR_THE_LIBRARY = {
     "halfseen.PairMoments.of_chunk",
     "halfseen.missingness.Holes.with_losses",
     "halfseen.missingness.SetTable.with_losses",
+    # Of structures of a covariance, for the engine.
+    *(
+        f"halfseen.{name}.{method}"
+        for name in STRUCTURES
+        for method in ("basis", "count", "edges", "learned", "solve")
+    ),
 }
 # Asked through the rules, sets and samplers that follow them.
 PROTOCOLS = {"Missingness", "ColumnwiseMissingness", "SeenSet", "Sampler"}
@@ -62,6 +74,7 @@ TOO_MANY = ("int 109951162", "int 100000000")
 KNOWN: dict[str, tuple[str, ...]] = {
     # It would do them.
     "halfseen.Fit.bootstrap": TOO_MANY,
+    "halfseen.GroupedFit.tests": TOO_MANY,
     "halfseen.RegressionFit.draw_imputations": TOO_MANY,
     # Half a minute: one row a thousand standard deviations out makes the set rarely hit.
     "halfseen.solvers.truncated_sgd": ("one 1e18",),

@@ -8,13 +8,7 @@ import halfseen as hs
 from halfseen.data.interval_data import IntervalData
 from halfseen.solvers.full_information.rows import HeldRows
 from halfseen.solvers.regression import learn_regression
-from halfseen.solvers.regression.alone import (
-    _graded,
-    _one_outcome,
-    _times_tau,
-    log_mass,
-    starts_alone,
-)
+from halfseen.solvers.regression.alone import Known, log_mass, starts_alone
 from halfseen.solvers.regression.model import Model, Setup
 from halfseen.solvers.regression.outcomes import read_outcomes
 from halfseen.solvers.regression.step import RegressionChart
@@ -30,7 +24,7 @@ from tests.regression.tables import (
 )
 
 
-def _setup(columns, W, fixed=None, free=None, given_errors=None, **options):
+def _setup(columns, W, fixed=None, free=None, given_errors=None, weights=None, **options):
     outcomes = read_outcomes(columns, **options)
     q, k = len(columns), W.shape[1]
     free = np.ones((q, q), dtype=bool) if free is None else free
@@ -39,14 +33,23 @@ def _setup(columns, W, fixed=None, free=None, given_errors=None, **options):
     latent = outcomes.latent
     free[latent, latent] = False
     terms = tuple(f"w{j}" for j in range(k))
-    model = Model(outcomes, terms, W, np.ones((q, k), dtype=bool), fixed, free, given_errors)
+    model = Model(
+        outcomes,
+        terms,
+        W,
+        np.ones((q, k), dtype=bool),
+        fixed,
+        free,
+        given_errors,
+        row_weights=weights,
+    )
     return model, Setup.of(model, 1)
 
 
 def _alone(*args, **options):
     """Coefficients, deviations and cut points of each outcome, in the units of the table."""
-    model, setup = _setup(*args, **options)
-    found = starts_alone(setup.rows.problem, setup.step, model.outcomes)
+    _, setup = _setup(*args, **options)
+    found = starts_alone(setup, 0)
     if found is None:
         return None
     scale = setup.equations.scale
@@ -87,19 +90,23 @@ def _differences(one, at, step):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kind", ["measured", "ordered"])
-def test_derivatives_are_those_of_the_likelihood(seed, kind):
+@pytest.mark.parametrize("weighted", [False, True])
+def test_derivatives_are_those_of_the_likelihood(seed, kind, weighted):
+    n = 60 if kind == "measured" else 200
+    counts = np.random.default_rng(seed).uniform(0.2, 3.0, n) if weighted else None
     if kind == "measured":
         Z, lower, upper, seen = _mixed(seed)
-        one = _one_outcome(Z, seen, lower, upper, _times_tau, np.ones(1), True)
+        one = Known(Z, np.zeros(len(Z)), seen, lower, upper, counts).measured(np.nan)
         at = one.first._replace(slopes=np.array([0.2, 0.7, -0.1]), own=np.array([1.3]))
     else:
         rng = np.random.default_rng(seed)
         Z = regressors(rng, 200, 2)
-        codes = np.digitize(Z @ [0.3, 1.0, -0.5] + rng.normal(size=200), [-0.5, 0.4, 1.0]).astype(
-            float
-        )
-        codes[::7] = np.nan
-        one = _graded(codes, Z, 0.1 * Z[:, 1], np.array([0.0, 0.8, 1.7]))
+        code = np.digitize(Z @ [0.3, 1.0, -0.5] + rng.normal(size=200), [-0.5, 0.4, 1.0])
+        ends = np.array([-INF, 0.0, 0.8, 1.7, INF])
+        lower, upper = ends[code], ends[code + 1]
+        lower[::7], upper[::7] = -INF, INF
+        nowhere = np.zeros(200, dtype=bool)
+        one = Known(Z, 0.1 * Z[:, 1], nowhere, lower, upper, counts).graded(ends[1:-1])
         at = one.first._replace(slopes=np.array([0.2, 0.7, -0.1]))
     _, slope, fall = one.look(at)
     by_differences = _differences(one, at, 1e-5)
@@ -139,6 +146,19 @@ def test_measured_outcomes_are_at_their_own_tops(seed):
         # 1e-9 of log-likelihood may be left, which is 5e-5 standard errors.
         np.testing.assert_allclose((coefficients[j] - ref.Gamma[0]) / errors[:-1], 0.0, atol=1e-4)
         assert deviations[j] == pytest.approx(np.sqrt(ref.Sigma[0, 0]), abs=1e-4 * errors[-1])
+
+
+def test_rows_count_as_much_as_their_weights():
+    rng = np.random.default_rng(7)
+    W = regressors(rng, 200, 2)
+    y = W @ [0.2, 1.0, -0.5] + rng.normal(size=200)
+    lower, upper = ends_of(y, lower=0.0, upper=1.5)
+    counts = rng.integers(1, 4, 200)
+    weighted = _alone({"y": _column(lower, upper)}, W, weights=counts / counts.mean())
+    rows = np.repeat(np.arange(200), counts)
+    repeated = _alone({"y": _column(lower[rows], upper[rows])}, W[rows])
+    np.testing.assert_allclose(weighted[0], repeated[0], atol=1e-6)
+    np.testing.assert_allclose(weighted[1], repeated[1], atol=1e-6)
 
 
 def test_what_is_given_is_kept():

@@ -147,7 +147,7 @@ REFUSED = {
     ),
     "a covariance that there is not": (
         {"covariance": "sparse"},
-        ["'free', 'diagonal' or an array", "'sparse'"],
+        ["'free', 'diagonal', a structure or an array", "'sparse'"],
     ),
     "a covariance of another shape": ({"covariance": np.eye(2)}, ["(1, 1)", "(2, 2)"]),
     "a covariance that is not symmetric": (
@@ -229,6 +229,22 @@ REFUSED = {
         {"robust": True, "standard_errors": False},
         ["no standard errors to begin with"],
     ),
+    "weights of no column": (
+        {"weights": "heavy"},
+        ["weights 'heavy' is not in the data", "age, zinc"],
+    ),
+    "weights of other rows": ({"weights": [1.0, 2.0]}, ["each of the 120 rows", "(2,)"]),
+    "one weight": ({"weights": 2.0}, ["each of the 120 rows", "name of a column", "()"]),
+    "a weight below 0": (
+        {"data": put("zinc", 7, -1.0), "weights": "zinc"},
+        ["column zinc", "not negative", "got -"],
+    ),
+    "a blank weight": (
+        {"data": changed(heavy=np.where(np.arange(N) == 7, np.nan, 1.0)), "weights": "heavy"},
+        ["row 7, column heavy", "finite", "got nan"],
+    ),
+    "weights that are words": ({"weights": "site"}, ["site must be numbers", "'"]),
+    "no weight at all": ({"weights": np.zeros(N)}, ["every weight is 0"]),
     "truncated beside hidden": ({"truncated": {"lead": ">=0"}}, ["rows are not there", "rules"]),
     "several truncated": (
         {"model": "lead + zinc ~ age", "rules": None, "truncated": {"lead": ">=0"}},

@@ -241,6 +241,7 @@ def test_sampling_adds_what_the_summary_says(plain, odd):
         text = " ".join(read(fit).texts)
         assert f"{said[0]} to any estimate" in text
         assert f"Means over {len(fit.history['trace'])} steps." in text
+        assert "The status is not judged by these lines, but by the log-likelihood" in text
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -22,7 +23,7 @@ from halfseen.cli.running import (
 )
 from halfseen.diagnostics import diagnose
 from halfseen.errors import InputError
-from halfseen.solvers import Fit, Status
+from halfseen.solvers import Fit, GroupedFit, Status
 from halfseen.solvers import fit as learn
 
 
@@ -37,6 +38,8 @@ def fit(
     errors: o.Tails = o.Errors.NORMAL,
     degrees_of_freedom: o.DegreesOfFreedom = None,
     loss: o.Loss = None,
+    by: o.By = None,
+    level: o.Level = 0.95,
     seed: o.Seed = 0,
     report: o.Report = None,
     output: o.Output = None,
@@ -51,6 +54,9 @@ def fit(
 ) -> None:
     """Learn the mean and the covariance behind a table with hidden values."""
     check_writable(report=report, output=output, save=save)
+    if by is not None and save is not None:
+        raise InputError("--save is for one fit, and --by makes several. Keep the figures with -o.")
+    o.check_level(level)
     kept: dict[str, Any] = {}
     if errors is not o.Errors.NORMAL or degrees_of_freedom is not None:
         kept = {"errors": str(errors), "degrees_of_freedom": degrees_of_freedom}
@@ -58,6 +64,8 @@ def fit(
         kept |= {"checkpoint": checkpoint, "every": every, "resume": resume}
     if loss is not None:
         kept["loss"] = o.read_loss(loss)
+    if by is not None:
+        kept["by"] = by
     with warnings_as_lines():
         if in_pieces(table, memory, scheduler):
             if report is not None:
@@ -69,16 +77,16 @@ def fit(
         else:
             if scratch is not None:
                 raise InputError("--scratch is for Parquet files, which are read in pieces.")
-            given = read_input(table, quiet=as_json)
+            given = read_input(table, quiet=as_json, by=by)
             note_of_blanks(given)
             found = run_fit(given, method, covariance, seed, **kept)
         if report is not None:
-            diagnosis = diagnose(found, random_state=seed, progress=True)
-            found.report(report, diagnosis=diagnosis, call=command_line(context))
-    typer.echo(as_json_text(found.to_dict()) if as_json else found.summary())
+            _report(found, report, seed, command_line(context))
+    content = found.to_dict(level) if as_json or output is not None else {}
+    typer.echo(as_json_text(content) if as_json else found.summary(level=level))
     # Printed first: it would be lost where a file cannot be written.
     if output is not None:
-        write_text(output, as_json_text(found.to_dict()) + "\n")
+        write_text(output, as_json_text(content) + "\n")
     if save is not None:
         found.save(save)
     say_written(report, output, save)
@@ -86,33 +94,46 @@ def fit(
         raise typer.Exit(LOOK)
 
 
+def _report(found: Fit | GroupedFit, path: Path, seed: int, call: str) -> None:
+    """Write the page; that of one fit has checks of its assumptions."""
+    if isinstance(found, GroupedFit):
+        found.report(path, call=call)
+        return
+    diagnosis = diagnose(found, random_state=seed, progress=True)
+    found.report(path, diagnosis=diagnosis, call=call)
+
+
 def note_of_blanks(given: Input) -> None:
     """Say how blank cells are read where no rule speaks of them."""
-    count = int(given.data.blank.sum())
-    if given.rule is None and count:
+    blank = given.data.blank
+    if given.long is not None:
+        absent = int(given.long.absent.sum())
+        if absent:
+            say(f"note: {absent} cells have no row in the file, and are missing at random.")
+        blank = blank & ~given.long.absent
+    count = int(blank.sum())
+    if given.rule is None and count and given.missing_at_random is None:
         say(
             f"note: no rule is stated, so {count} blank cells are taken to be missing at random. If "
             "they are blank because of their values, state the rule with --seen or --limits."
         )
 
 
-def needs_a_look(found: Fit) -> bool:
+def needs_a_look(found: Fit | GroupedFit) -> bool:
     """Whether the status is one that a warning comes with."""
     return found.status.severity >= Status.TOO_FEW_JOINT_ROWS.severity
 
 
-def run_fit(
-    given: Input, method: str, covariance: o.Covariance | None, seed: int, **more: Any
-) -> Fit:
+def run_fit(given: Input, method: str, covariance: str | None, seed: int, **more: Any) -> Any:
     """Fit what was read."""
     if given.missing_at_random is not None:
         more["missing_at_random"] = given.missing_at_random
-    with rows_by_line(given.data, given.records):
+    with rows_by_line(given.data, given.lines):
         return learn(
             given.data,
             given.rule,
             method,
-            covariance=None if covariance is None else str(covariance),
+            covariance=covariance,
             random_state=seed,
             progress=True,
             transforms=given.transforms,

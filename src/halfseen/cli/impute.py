@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import typer
@@ -16,7 +16,7 @@ from halfseen.cli.fit import needs_a_look, note_of_blanks, run_fit
 from halfseen.cli.inputs import Input, read_input
 from halfseen.cli.running import LOOK, check_writable, guarded, say, warnings_as_lines, write_text
 from halfseen.data.cells import print_cell
-from halfseen.data.conventions import flag_kind, split_name
+from halfseen.data.names import base_of, flag_kind
 from halfseen.errors import InputError
 
 # Ends of intervals that are named so speak of the only column.
@@ -61,47 +61,67 @@ def impute(
             tables = fit.draw_imputations(m=draws, random_state=seed)
         else:
             tables = np.asarray(fit.impute())[None]
-    text = "".join(_lines(tables, given, table, numbered=bool(draws), marked=marks))
+    filled = _as_in_file(tables, given, table)
+    text = "".join(_lines(filled, given, table, numbered=bool(draws), marked=marks))
     if output is None:
         typer.echo(text, nl=False)
     else:
         write_text(output, text)
-        filled = int((~given.data.seen).sum())
-        say(f"wrote {output}: {len(tables)} x {len(given.data)} rows, {filled} cells filled")
+        count = int(filled.hidden.sum())
+        say(f"wrote {output}: {len(tables)} x {len(filled.hidden)} rows, {count} cells filled")
     if needs_a_look(fit):
         raise typer.Exit(LOOK)
 
 
+class Filled(NamedTuple):
+    """Completed tables in the shape of the file; ``hidden`` is a mask of what was filled."""
+
+    names: tuple[str, ...]
+    tables: NDArray[np.float64]
+    hidden: NDArray[np.bool_]
+
+
+def _as_in_file(tables: NDArray[np.float64], given: Input, wanted: o.TableOptions) -> Filled:
+    """Bring completed tables into the shape of the file: of a long one, a column of values."""
+    data, long = given.data, given.long
+    if long is None or given.records is None:
+        return Filled(data.names, tables, ~data.seen)
+    # Rows of variables that were not read stay as they are.
+    known = long.rows >= 0
+    values = np.where(known, tables[:, long.rows, long.columns], np.nan)
+    hidden = known & ~data.seen[long.rows, long.columns]
+    return Filled((str(wanted.value),), values[..., None], hidden[:, None])
+
+
 def _lines(
-    tables: NDArray[np.float64], given: Input, wanted: o.TableOptions, numbered: bool, marked: bool
+    filled: Filled, given: Input, wanted: o.TableOptions, numbered: bool, marked: bool
 ) -> Iterator[str]:
     """Write completed tables as CSV, numbered from 1 where there are several.
 
     Other columns of the file are carried along as they stand.
     """
-    data = given.data
-    names, others = _carried(given, wanted)
-    marks = [f"{name}_filled" for name in data.names] if marked else []
+    names, others = _carried(given, wanted, filled.names)
+    marks = [f"{name}_filled" for name in filled.names] if marked else []
     added = [*(["imputation"] if numbered else []), *marks]
     clash = set(added) & set(names)
     if clash:
         raise InputError(
             f"the output needs a column {clash.pop()!r} of its own, but the table has one of that name."
         )
-    place = {name: j for j, name in enumerate(data.names)}
+    place = {name: j for j, name in enumerate(filled.names)}
     buffer = io.StringIO()
     comma = wanted.decimal == ","
     writer = csv.writer(buffer, delimiter=";" if comma else ",", lineterminator="\n")
     writer.writerow([*(["imputation"] if numbered else []), *names, *marks])
-    for number, table in enumerate(tables, 1):
+    for number, table in enumerate(filled.tables, 1):
         for row, values in enumerate(table.tolist()):
             cells = [
-                other[row]
-                if other is not None
-                else print_cell(values[place[n]], values[place[n]], False, decimal=wanted.decimal)
-                for n, other in zip(names, others, strict=True)
+                texts[row]
+                if (value := values[place[name]] if name in place else np.nan) != value
+                else print_cell(value, value, False, decimal=wanted.decimal)
+                for name, texts in zip(names, others, strict=True)
             ]
-            flags = ["01"[int(hidden)] for hidden in ~data.seen[row]] if marked else []
+            flags = ["01"[int(hidden)] for hidden in filled.hidden[row]] if marked else []
             writer.writerow([*([number] if numbered else []), *cells, *flags])
         yield buffer.getvalue()
         buffer.seek(0)
@@ -109,29 +129,27 @@ def _lines(
 
 
 def _carried(
-    given: Input, wanted: o.TableOptions
-) -> tuple[list[str], list[tuple[str, ...] | None]]:
-    """Return the columns of the output in order, with their texts; None for those that were filled.
+    given: Input, wanted: o.TableOptions, filled: Sequence[str]
+) -> tuple[list[str], list[tuple[str, ...]]]:
+    """Return the columns of the output in order, with their texts, where they have any.
 
     Flags and limits of filled columns get other names: they speak of the original cells.
     """
     data, records = given.data, given.records
     if records is not None:
         texts = list(zip(records.names, records.columns, strict=True))
+        texts = texts if records.labels is None else [("", records.labels), *texts]
     else:
-        texts = [] if data.labels is None else [(wanted.index or "label", data.labels)]
-    read = {name.casefold() for name in data.names}
+        name = wanted.id or wanted.index or "label"
+        texts = [] if data.labels is None else [(name, data.labels)]
+    read = {name.casefold() for name in filled}
     names: list[str] = []
-    others: list[tuple[str, ...] | None] = []
+    others: list[tuple[str, ...]] = []
     for name, column in texts:
-        if name in data.names:
-            names.append(name)
-            others.append(None)
-            continue
-        base = split_name(name)[0].casefold()
+        base = base_of(name).casefold()
         speaks = base in read if base else bool(flag_kind(name)) or name.casefold() in ENDS_ALONE
-        renamed = wanted.companions and speaks and name != wanted.index
+        renamed = wanted.companions and speaks and name not in (wanted.index, *filled)
         names.append(f"{name}_original" if renamed else name)
         others.append(column)
-    late = [name for name in data.names if name not in names]
-    return names + late, others + [None] * len(late)
+    late = [name for name in filled if name not in names]
+    return names + late, others + [()] * len(late)

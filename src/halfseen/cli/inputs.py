@@ -7,24 +7,27 @@ import glob
 import io
 import os
 import sys
+from collections.abc import Collection, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.cli.options import Blank, Covariance, TableOptions
+from halfseen.cli.options import LONG, Blank, TableOptions
 from halfseen.cli.running import say
 from halfseen.data.cells import CellFormat
 from halfseen.data.csv_files import Records, read_records
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.limits import read_limits
+from halfseen.data.long_tables import Long, LongNames, widen
+from halfseen.data.names import expand
 from halfseen.data.parquet_blocks import SUFFIXES as PARQUET
 from halfseen.data.parquet_blocks import bytes_in_memory, is_parquet, scan_parquet
-from halfseen.data.raw_columns import FileColumns, open_parquet
+from halfseen.data.raw_columns import Columns, FileColumns, open_parquet
 from halfseen.data.readers import read_columns
-from halfseen.data.row_blocks import RowBlocks
+from halfseen.data.rounding import as_recorded, read_rounded
 from halfseen.data.transforms import read_transforms
 from halfseen.errors import InputError
 from halfseen.missingness import Combined, DetectionLimits, rules
@@ -47,15 +50,25 @@ class Input:
     transforms: Any
     # The file as texts, with the line of each row; None where it has none.
     records: Records | None
+    # Where the rows of a long file went.
+    long: Long | None = None
+
+    @property
+    def lines(self) -> Sequence[int] | None:
+        """The line of each row of the table; None where it has none of its own."""
+        return None if self.records is None or self.long is not None else self.records.lines
 
 
-def read_input(wanted: TableOptions, quiet: bool = False) -> Input:
-    """Read the table, the rule and the scales; say what is in the table, unless that would disturb."""
-    data, records = _table(wanted)
+def read_input(wanted: TableOptions, quiet: bool = False, by: str | None = None) -> Input:
+    """Read the table, the rule and the scales; say what is in the table, unless that would disturb.
+
+    ``by`` is a column that is no measurement, and kept.
+    """
+    data, records, long = _table(wanted, by)
     rule = read_rule(wanted, data)
-    if wanted.saturated:
-        if rule is None:
-            raise InputError("--saturated needs the limits, from --seen or --limits.")
+    if wanted.saturated and rule is None and not wanted.limit:
+        raise InputError("--saturated needs the limits, from --seen, --limits or --limit.")
+    if wanted.saturated and rule is not None:
         data = data.saturated(rule)
     mask = None
     if wanted.blank is Blank.RANDOM:
@@ -66,10 +79,17 @@ def read_input(wanted: TableOptions, quiet: bool = False) -> Input:
                 "--blank hidden says that a rule hid the blank cells, but none is stated; use --seen or "
                 "--limits."
             )
-        mask = np.zeros(data.shape, dtype=bool)
-    given = Input(data, rule, mask, read_scales(wanted, data.names), records)
+        mask = np.zeros(data.shape, dtype=bool) if long is None else long.absent
+    elif rule is not None and long is not None:
+        # A visit that did not take place was not hidden by a rule.
+        marked = (~data.seen & ~data.blank).any(axis=0)
+        mask = long.absent | (data.blank & marked)
+    described = data.describe()
+    if wanted.rounded:
+        data, rule, mask = as_recorded(data, replace(read_rounded(wanted.rounded), rule=rule), mask)
+    given = Input(data, rule, mask, read_scales(wanted, data.names), records, long)
     if not quiet:
-        say(f"{wanted.data}: {data.describe()}")
+        say(f"{wanted.data}: {described}")
     return given
 
 
@@ -77,25 +97,90 @@ def refuse_many(data: str) -> None:
     """Refuse folders and patterns, of which there is no one table."""
     if data != "-" and (os.path.isdir(data) or (glob.has_magic(data) and not os.path.exists(data))):
         raise InputError(
-            f"{data} is not one table; this command needs one in memory. Name a file. (fit takes "
-            "folders and patterns of Parquet files.)"
+            f"{data} is not one table; this command needs one in memory. Name a file. (fit and "
+            "regress take folders and patterns of Parquet files.)"
         )
 
 
-def _table(wanted: TableOptions) -> tuple[IntervalData, Records | None]:
+def _table(
+    wanted: TableOptions, by: str | None
+) -> tuple[IntervalData, Records | None, Long | None]:
     refuse_many(wanted.data)
+    if long_options(wanted):
+        return _long_table(wanted, by)
     chosen: dict[str, Any] = {
         "columns": None if wanted.columns is None else split_names(wanted.columns),
+        "exclude": _excluded(wanted),
+        "keep": () if by is None else (by,),
+        **how_to_read(wanted),
+    }
+    table, form, records = _open(wanted, {wanted.index, by, *(chosen["columns"] or ())})
+    return read_columns(table, form, **chosen), records, None
+
+
+def _open(
+    wanted: TableOptions, asked: Collection[Any]
+) -> tuple[Columns, CellFormat, Records | None]:
+    """Open a table of either kind; a file of separated values with its records."""
+    form = cell_form(wanted)
+    if wanted.data.lower().endswith(PARQUET):
+        return open_parquet(wanted.data, asked), form, None
+    records = open_csv(wanted, form)
+    return FileColumns(records), form, records
+
+
+def long_options(wanted: TableOptions) -> list[str]:
+    """Return the options of long tables that were given."""
+    return [f"--{name}" for name in LONG if getattr(wanted, name) is not None]
+
+
+def _long_table(wanted: TableOptions, by: str | None) -> tuple[IntervalData, Records | None, Long]:
+    """Read a long table, and say how its rows became one for each subject."""
+    if wanted.id is None or wanted.value is None:
+        raise InputError(
+            f"{long_options(wanted)[0]} is for long tables, of which --id and --value must say which "
+            "columns tell the subject and the value."
+        )
+    if wanted.index is not None:
+        raise InputError("--index is not for long tables, whose rows are labelled by --id.")
+    if wanted.exclude:
+        raise InputError("--exclude is not for long tables; name what to read with --columns.")
+    several: dict[str, Any] = {
+        name: None if (given := getattr(wanted, name)) is None else split_names(given)
+        for name in ("columns", "keep", "covariates")
+    }
+    if by is not None and by not in (several["keep"] or ()):
+        several["keep"] = [*(several["keep"] or ()), by]
+    asked = {name: getattr(wanted, name) for name in ("time", "variable", "unit")}
+    names = LongNames(
+        wanted.id, wanted.value, flags=wanted.flag, limits=wanted.limit, **several, **asked
+    )
+    source, form, records = _open(wanted, names.asked)
+    long = widen(
+        source,
+        form,
+        names,
+        str(wanted.unreadable),
+        wanted.companions,
+        saturated=wanted.saturated and bool(wanted.limit),
+    )
+    return long.data, records, long
+
+
+def how_to_read(wanted: TableOptions) -> dict[str, Any]:
+    """Return what is told of rows and second columns, for whoever reads the columns."""
+    return {
         "index": wanted.index,
         "unreadable": str(wanted.unreadable),
         "companions": wanted.companions,
+        "flags": wanted.flag,
+        "limits": wanted.limit,
+        "saturated": wanted.saturated and bool(wanted.limit),
     }
-    form = cell_form(wanted)
-    if wanted.data.lower().endswith(PARQUET):
-        names = {wanted.index, *(chosen["columns"] or ())}
-        return read_columns(open_parquet(wanted.data, names), form, **chosen), None
-    records = open_csv(wanted, form)
-    return read_columns(FileColumns(records), form, **chosen), records
+
+
+def _excluded(wanted: TableOptions) -> list[str]:
+    return [name for names in wanted.exclude or () for name in split_names(names)]
 
 
 def cell_form(wanted: TableOptions) -> CellFormat:
@@ -105,7 +190,8 @@ def cell_form(wanted: TableOptions) -> CellFormat:
 
 def open_csv(wanted: TableOptions, form: CellFormat) -> Records:
     """Cut a file of separated values, or standard input, into columns of texts."""
-    separator = "\t" if wanted.separator in ("\\t", "tab") else wanted.separator
+    words = {"\\t": "\t", "tab": "\t", "blank": " ", "blanks": " ", "space": " "}
+    separator = words.get(wanted.separator or "", wanted.separator)
     source: Any = io.StringIO(sys.stdin.read()) if wanted.data == "-" else wanted.data
     return read_records(source, separator, wanted.encoding, form)
 
@@ -126,7 +212,7 @@ def read_rule(wanted: TableOptions, data: IntervalData) -> Missingness | None:
     limits = read_limits(
         wanted.limits,
         data,
-        index=wanted.index,
+        index=wanted.id or wanted.index,
         decimal=wanted.decimal,
         thousands=wanted.thousands,
         encoding=wanted.encoding,
@@ -163,7 +249,7 @@ def read_scales(wanted: TableOptions, names: tuple[str, ...]) -> Any:
         if not colon:
             common.append(text)
             continue
-        for name in split_names(before):
+        for name in expand(split_names(before), names, "--transform"):
             if name in by_name:
                 raise InputError(f"--transform names column {name!r} twice.")
             by_name[name] = scale.strip()
@@ -196,21 +282,21 @@ def in_pieces(wanted: TableOptions, memory: str | None, scheduler: str | None) -
 def fit_in_pieces(
     wanted: TableOptions,
     method: str,
-    covariance: Covariance | None,
+    covariance: str | None,
     seed: int,
     quiet: bool,
     scheduler: str | None,
     **options: Any,
 ) -> Fit:
     """Fit Parquet files piece by piece."""
-    _refuse(wanted)
+    refuse_of_pieces(wanted)
     columns = None if wanted.columns is None else split_names(wanted.columns)
     blocks = scan_parquet(wanted.data, columns)
     if not quiet:
         n, d = blocks.shape
         pieces = f"{len(blocks)} piece{'' if len(blocks) == 1 else 's'}"
         say(f"{wanted.data}: {n:,} rows, {d} columns, read in {pieces}")
-    rule = read_rule(wanted, _names_only(blocks))
+    rule = read_rule(wanted, names_only(blocks.names))
     if wanted.blank is Blank.RANDOM:
         # Every hidden cell of numbers is blank, so that the rule has nothing left to say.
         rule = None
@@ -221,7 +307,7 @@ def fit_in_pieces(
             blocks,
             rule,
             method,
-            covariance=None if covariance is None else str(covariance),
+            covariance=covariance,
             random_state=seed,
             progress=True,
             transforms=read_scales(wanted, blocks.names),
@@ -230,18 +316,23 @@ def fit_in_pieces(
         )
 
 
-def _refuse(wanted: TableOptions) -> None:
+def refuse_of_pieces(wanted: TableOptions) -> None:
     """Refuse what needs the whole table, or cells of text."""
     for option, given, why in (
+        ("--id", bool(long_options(wanted)), "name one file, without --memory"),
+        ("--rounded", bool(wanted.rounded), "fit a part of the rows, in one file"),
         ("--saturated", wanted.saturated, "set such values to null in the files"),
         ("--index", wanted.index is not None, "name the columns of numbers with --columns"),
         ("--missing", bool(wanted.missing), "set such values to null in the files"),
+        ("--exclude", bool(wanted.exclude), "name the columns to read with --columns"),
+        ("--flag", bool(wanted.flag), "set such values to null, and state the rule with --seen"),
+        ("--limit", bool(wanted.limit), "set such values to null, and state limits with --seen"),
     ):
         if given:
             raise InputError(f"{option} is not for tables that are read in pieces; {why}.")
 
 
-def _names_only(blocks: RowBlocks) -> IntervalData:
-    """Return a table with the same columns, for rules that ask for no more."""
-    empty = np.full((1, blocks.shape[1]), np.nan)
-    return IntervalData(empty, empty, blocks.names)
+def names_only(names: Sequence[str]) -> IntervalData:
+    """Return a table with these columns, for rules that ask for no more."""
+    empty = np.full((1, len(names)), np.nan)
+    return IntervalData(empty, empty, names)

@@ -41,15 +41,6 @@ class Errors(enum.StrEnum):
     T = "t"
 
 
-class Covariance(enum.StrEnum):
-    """What the covariance may be."""
-
-    FREE = "free"
-    DIAGONAL = "diagonal"
-    SHRINKAGE = "shrinkage"
-    SPARSE = "sparse"
-
-
 def _panel(title: str) -> Callable[..., Any]:
     """Return a maker of options that help shows under a title."""
 
@@ -61,6 +52,7 @@ def _panel(title: str) -> Callable[..., Any]:
 
 _reading, _rule, _model = map(_panel, ("The table", "What hides a value", "The model"))
 _output, _large = map(_panel, ("Output", "Large tables and long runs"))
+_long = _panel("A long table: a row for each value")
 
 Data = Annotated[
     str,
@@ -81,7 +73,16 @@ Seen = Annotated[
     ),
 ]
 Method = Annotated[str, _model("auto, full, pairwise, truncation, truncation_psgd.")]
-Structure = Annotated[Covariance | None, _model("What the covariance may be.", "--covariance")]
+Structure = Annotated[
+    str | None,
+    _model(
+        "What the covariance may be: free, diagonal, shrinkage, sparse, compound_symmetry, ar1, "
+        "toeplitz, 'ar1(heteroscedastic=True)', 'factor(2)', 'kronecker(2, 4)', "
+        "'block_diagonal([2, 3])', 'random_effects([[1, 0], [1, 1], [1, 2]])'.",
+        "--covariance",
+        metavar="STRUCTURE",
+    ),
+]
 Tails = Annotated[Errors, _model("t for heavy tails, in place of normal.", "--errors")]
 DegreesOfFreedom = Annotated[float | None, _model("Of --errors t; learned otherwise.")]
 Loss = Annotated[
@@ -93,6 +94,15 @@ Loss = Annotated[
         metavar="SHARE|learn",
     ),
 ]
+By = Annotated[
+    str | None,
+    _model(
+        "Column of groups, such as the well of each row: compare their means and covariances.",
+        "--by",
+        metavar="COLUMN",
+    ),
+]
+Level = Annotated[float, _output("Of the confidence intervals.")]
 Seed = Annotated[int, _model("Seed of everything random.", min=0)]
 AsJson = Annotated[bool, _output("Print figures for machines.", "--json")]
 Output = Annotated[Path | None, _output("Where to write; else printed.", "--output", "-o")]
@@ -115,7 +125,7 @@ Scheduler = Annotated[
     ),
 ]
 Checkpoint = Annotated[
-    Path | None, _large("A file to go on from if the work is stopped (method full).")
+    Path | None, _large("A file to go on from if the work is stopped (fit: method full).")
 ]
 Every = Annotated[float, _large("Seconds between checkpoints.", min=0.0)]
 Resume = Annotated[bool, _large("Go on from the checkpoint, if there is one.", "--resume")]
@@ -130,6 +140,24 @@ class TableOptions:
     limits: Annotated[
         Path | None,
         _rule("CSV of detection limits: column,lower,upper; or a row for each row of the data."),
+    ] = None
+    flag: Annotated[
+        list[str] | None,
+        _rule(
+            "Column that says which cells of another were not detected: 'Pb=PbCen', '*=*Cen' for all, "
+            "'Pb=D_Pb:0' where 0 marks them; of a long table, the column alone. May be repeated.",
+            "--flag",
+            metavar="COLUMN=FLAGS",
+        ),
+    ] = None
+    limit: Annotated[
+        list[str] | None,
+        _rule(
+            "Column that holds the limits of another, for cells that were not detected: 'Pb=Pb_RL', "
+            "'*=*_RL'; of a long table, the column alone. May be repeated.",
+            "--limit",
+            metavar="COLUMN=LIMITS",
+        ),
     ] = None
     blank: Annotated[
         Blank,
@@ -146,22 +174,54 @@ class TableOptions:
             "--saturated",
         ),
     ] = False
+    rounded: Annotated[
+        list[str] | None,
+        _rule(
+            "Step to which values were rounded: 0.1, 'age: 5, lead: 0.1', 'age: 1 down', or 'age: 5/1' "
+            "where some were rounded to 5. May be repeated.",
+            "--rounded",
+            metavar="STEP",
+        ),
+    ] = None
     log: Annotated[bool, _model("Fit logarithms of all columns.", "--log")] = False
     transform: Annotated[
         list[str] | None,
         _model(
-            "Scale of all columns ('sqrt') or of some ('ph: none'): none, log, log10, sqrt, boxcox, "
-            "yeojohnson, boxcox(0.3). May be repeated.",
+            "Scale of all columns ('sqrt') or of some ('ph: none', 'PCB*: log'): none, log, log10, "
+            "sqrt, boxcox, yeojohnson, boxcox(0.3). May be repeated.",
             "--transform",
             metavar="SCALE",
         ),
     ] = None
     columns: Annotated[
-        str | None, _reading("Columns to read, separated by commas; all otherwise.")
+        str | None,
+        _reading("Columns to read, separated by commas, such as 'lead, PCB*'; all otherwise."),
+    ] = None
+    exclude: Annotated[
+        list[str] | None, _reading("Columns to leave out, as in --columns. May be repeated.")
+    ] = None
+    id: Annotated[
+        str | None,
+        _long("Column that says of which subject or sample a value is; each gets one row.", "--id"),
+    ] = None
+    value: Annotated[str | None, _long("Column of values, with limits such as <0.5.")] = None
+    variable: Annotated[
+        str | None, _long("Column that says of what a value is, such as the analyte.")
+    ] = None
+    time: Annotated[str | None, _long("Column that says when: visits, weeks, dates.")] = None
+    keep: Annotated[
+        str | None, _long("Columns of words to keep, the same in all rows of a subject.")
+    ] = None
+    covariates: Annotated[
+        str | None, _long("Columns of numbers, the same in all rows of a subject, to read too.")
+    ] = None
+    unit: Annotated[
+        str | None, _long("Column of units, which must be the same for all values of a variable.")
     ] = None
     index: Annotated[str | None, _reading("Column of row labels.")] = None
     separator: Annotated[
-        str | None, _reading("What stands between cells; found out otherwise.")
+        str | None,
+        _reading("What stands between cells: a character, tab, or ' ' for blanks; else found out."),
     ] = None
     decimal: Annotated[str, _reading("Decimal sign: . or ,")] = "."
     thousands: Annotated[str | None, _reading("Sign between thousands, if any.")] = None
@@ -182,6 +242,10 @@ class TableOptions:
             "--companions/--no-companions",
         ),
     ] = True
+
+
+# Those of long tables.
+LONG = (*("id", "value", "variable", "time", "keep", "covariates", "unit"),)
 
 
 def reads_table(command: Callable[..., Any]) -> Callable[..., Any]:

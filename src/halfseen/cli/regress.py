@@ -7,6 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from halfseen.cli import options as o
+from halfseen.cli.inputs import in_pieces
+from halfseen.cli.regression_in_pieces import Words, regress_in_pieces
 from halfseen.cli.regression_inputs import RegressionInput, read_regression_input
 from halfseen.cli.running import (
     LOOK,
@@ -20,6 +22,7 @@ from halfseen.cli.running import (
     warnings_as_lines,
     write_text,
 )
+from halfseen.errors import InputError
 from halfseen.regression import RegressionFit
 from halfseen.regression import regress as learn
 from halfseen.regression.summary import needs_a_look
@@ -29,7 +32,8 @@ Data = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="A CSV or Parquet file; - reads CSV from standard input.",
+        help="A CSV or Parquet file; - reads CSV from standard input. Also a folder of Parquet files, "
+        "or a pattern in quotes: 'data/*.parquet'.",
         show_default=False,
     ),
 ]
@@ -84,21 +88,42 @@ Cluster = Annotated[
         help="Rows with the same value here belong together; standard errors are robust.",
     ),
 ]
+Weights = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        rich_help_panel=MODEL,
+        help="What each row counts, such as the weights of a survey; standard errors are robust.",
+    ),
+]
+Penalised = Annotated[
+    str | None,
+    typer.Option(
+        "--penalty",
+        metavar="KIND",
+        rich_help_panel=MODEL,
+        help="ridge or lasso: pulls coefficients towards 0, for many regressors.",
+    ),
+]
+Strength = Annotated[
+    float | None,
+    typer.Option(
+        rich_help_panel=MODEL,
+        help="Of the penalty; chosen by rows that are held out, where it is not said.",
+    ),
+]
 DropMissing = Annotated[
     bool,
     typer.Option(
         "--drop-missing",
         rich_help_panel="The table",
-        help="Leave out rows in which a regressor, or the column of --cluster, is missing.",
+        help="Leave out rows in which a regressor, or the column of --cluster or --weights, is missing.",
     ),
-]
-Level = Annotated[
-    float, typer.Option(rich_help_panel="Output", help="Of the confidence intervals.")
 ]
 
 
 @guarded
-@o.reads_table_without("log", "transform", "columns")
+@o.reads_table_without("log", "transform", "columns", "exclude", "rounded", *o.LONG)
 def regress(
     context: typer.Context,
     table: o.TableOptions,
@@ -107,26 +132,57 @@ def regress(
     select: Select = None,
     kind: Kinds = None,
     diagonal: Diagonal = False,
+    covariance: o.Structure = None,
     robust: Robust = False,
     cluster: Cluster = None,
+    weights: Weights = None,
+    penalty: Penalised = None,
+    strength: Strength = None,
     drop_missing: DropMissing = False,
-    level: Level = 0.95,
+    level: o.Level = 0.95,
     seed: o.Seed = 0,
     report: o.Report = None,
     output: o.Output = None,
     save: o.Save = None,
     as_json: o.AsJson = False,
+    memory: o.Memory = None,
+    scratch: o.ScratchFolder = None,
+    scheduler: o.Scheduler = None,
+    checkpoint: o.Checkpoint = None,
+    every: o.Every = 60.0,
+    resume: o.Resume = False,
 ) -> None:
     """Learn what outcomes depend on, when some of their values are hidden: Tobit, Heckman, probit."""
     check_writable(report=report, output=output, save=save)
     o.check_level(level)
+    more: dict[str, Any] = {"robust": robust, "random_state": seed}
+    if diagonal and covariance is not None:
+        raise InputError("--diagonal is --covariance diagonal: give one of them.")
+    if diagonal or covariance is not None:
+        more["covariance"] = "diagonal" if diagonal else covariance
+    if checkpoint is not None or resume:
+        more |= {"checkpoint": checkpoint, "every": every, "resume": resume}
     with warnings_as_lines():
-        given = read_regression_input(table, formulas, kind, select, cluster, drop_missing)
-        if not as_json:
-            say(f"{data}: {given.description}")
-        if given.note:
-            say(f"note: {given.note}")
-        found = _learn(given, diagonal, robust, cluster, seed)
+        if in_pieces(table, memory, scheduler):
+            words = Words(formulas, kind, select, cluster, drop_missing)
+            more |= {"memory": memory, "scratch": scratch, "weights": weights, "penalty": penalty}
+            found = regress_in_pieces(table, words, as_json, scheduler, more)
+        else:
+            if scratch is not None:
+                raise InputError("--scratch is for Parquet files, which are read in pieces.")
+            beside = {"clusters": cluster, "weights": weights}
+            given = read_regression_input(table, formulas, kind, select, beside, drop_missing)
+            if not as_json:
+                say(f"{data}: {given.description}")
+            if given.note:
+                say(f"note: {given.note}")
+            more |= {
+                "cluster": cluster,
+                "weights": weights,
+                "penalty": penalty,
+                "strength": strength,
+            }
+            found = _learn(given, more)
         if report is not None:
             found.report(report, call=command_line(context))
     content = found.to_dict(level)
@@ -141,11 +197,8 @@ def regress(
         raise typer.Exit(LOOK)
 
 
-def _learn(
-    given: RegressionInput, diagonal: bool, robust: bool, cluster: str | None, seed: int
-) -> RegressionFit:
+def _learn(given: RegressionInput, more: dict[str, Any]) -> RegressionFit:
     """Fit what was read; errors name the lines of the file."""
-    more: dict[str, Any] = {"covariance": "diagonal"} if diagonal else {}
     with rows_told(given.rows, given.lines, given.labels):
         return learn(
             given.model,
@@ -153,9 +206,6 @@ def _learn(
             given.rules or None,
             kinds=given.kinds,
             missing_at_random=given.missing_at_random,
-            robust=robust,
-            cluster=cluster,
-            random_state=seed,
             progress=True,
             **more,
         )

@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.cli.inputs import cell_form, open_csv, read_rule, refuse_many, split_names
+from halfseen.cli.inputs import cell_form, how_to_read, open_csv, read_rule, split_names
 from halfseen.cli.options import Blank, TableOptions
 from halfseen.cli.running import rows_told, say
 from halfseen.data.formulas import outcome_names, read_formula
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.mixed_columns import MixedColumns, read_mixed
 from halfseen.data.parquet_blocks import SUFFIXES as PARQUET
+from halfseen.data.plain_columns import PlainColumns
 from halfseen.data.raw_columns import Columns, FileColumns, open_parquet
 from halfseen.errors import InputError
-from halfseen.missingness import Combined, DetectionLimits, Selection, rules
+from halfseen.missingness import Selection, rules
 from halfseen.missingness.base import Missingness, listed
 from halfseen.missingness.named_rules import Rules
 from halfseen.solvers.regression.outcomes import KINDS
@@ -51,28 +52,30 @@ def read_regression_input(
     formulas: Sequence[str],
     kinds: Sequence[str] | None,
     select: Sequence[str] | None,
-    cluster: str | None,
+    beside: Mapping[str, str | None],
     drop_missing: bool,
 ) -> RegressionInput:
-    """Read formulas, the table and the rules, and leave out rows if that is wanted."""
+    """Read formulas, the table and the rules, and leave out rows if that is wanted.
+
+    ``beside`` says which columns are needed for something else than the model, and what for.
+    """
     model = read_model(formulas)
     outcomes = outcome_names(model)
     selections = read_selections(select, outcomes)
-    told = _read_kinds(kinds, outcomes)
+    told = read_kinds(kinds, outcomes)
     latent = {*(str(one.by) for one in selections)}
     latent |= {name for name, kind in told.items() if kind != "continuous"}
-    refuse_many(wanted.data)
     table, columns = _read_columns(wanted, [name for name in outcomes if name not in latent])
-    told = {name: _as_in_column(columns, name, kind) for name, kind in told.items()}
+    told = {name: as_in_column(columns, name, kind) for name, kind in told.items()}
     _doubt_two_values(columns, told)
     # Rules may speak of covariates too.
     stated = rules(wanted.seen) if wanted.seen else None
     labels = table.labels_of_index
-    if wanted.index is not None:
+    if wanted.index:
         labels = table.labels(list(table.names).index(wanted.index))
     with rows_told(range(columns.rows), table.lines, labels):
         spoken = stated.names if isinstance(stated, Rules) else ()
-        asked = _asked(columns, model, outcomes, cluster, spoken)
+        asked = _asked(columns, model, outcomes, beside, spoken)
         rows = _known_rows(columns, asked, drop_missing)
     outcomes_read = _outcome_table(columns, outcomes, labels)
     plain = stated is not None and wanted.limits is None and not wanted.saturated
@@ -83,7 +86,7 @@ def read_regression_input(
     mask, note = _blanks(wanted, outcomes_read, rule, latent, selections)
     if rows.size < columns.rows:
         columns = columns.take(rows)
-        rule = None if rule is None else _of_rows(rule, rows)
+        rule = None if rule is None else rule.for_rows(rows, len(outcomes_read))
         mask = None if mask is None else mask[rows]
     known = [*selections, *([] if rule is None else [rule])]
     measured = [*columns.intervals]
@@ -156,7 +159,7 @@ def read_selections(select: Sequence[str] | None, outcomes: Sequence[str]) -> li
     return out
 
 
-def _read_kinds(kinds: Sequence[str] | None, outcomes: Sequence[str]) -> dict[str, Any]:
+def read_kinds(kinds: Sequence[str] | None, outcomes: Sequence[str]) -> dict[str, Any]:
     """Read what --kind says: 'works: binary', 'grade: low < mid < high'."""
     out: dict[str, Any] = {}
     for text in kinds or ():
@@ -189,17 +192,12 @@ def _read_columns(wanted: TableOptions, measured: Sequence[str]) -> tuple[Column
         table = open_parquet(wanted.data, {wanted.index, *measured})
     else:
         table = FileColumns(open_csv(wanted, form))
-    options: dict[str, Any] = {
-        "index": wanted.index,
-        "unreadable": str(wanted.unreadable),
-        "companions": wanted.companions,
-    }
-    if wanted.index is not None and wanted.index not in table.names:
+    if wanted.index and wanted.index not in table.names:
         raise InputError(f"--index: there is no column {wanted.index!r} in {table.source}.")
-    return table, read_mixed(table, form, measured, **options)
+    return table, read_mixed(table, form, measured, **how_to_read(wanted))
 
 
-def _as_in_column(columns: MixedColumns, name: str, kind: Any) -> Any:
+def as_in_column(columns: PlainColumns, name: str, kind: Any) -> Any:
     """Return categories as the column has them: as numbers, truths or texts."""
     if isinstance(kind, str) or name not in columns.names:
         return kind
@@ -234,14 +232,15 @@ def _asked(
     columns: MixedColumns,
     model: str | dict[str, str],
     outcomes: Sequence[str],
-    cluster: str | None,
+    beside: Mapping[str, str | None],
     of_rules: Sequence[str],
 ) -> dict[str, str]:
     """Return the columns beside the outcomes that are needed in every row, and what for."""
     asked = dict.fromkeys(read_formula(model, columns.names).variables, "the regressor")
     asked |= {name: "the column of a rule," for name in of_rules if name not in asked}
-    if cluster is not None:
-        asked.setdefault(cluster, "the column of clusters")
+    for what, name in beside.items():
+        if name is not None:
+            asked.setdefault(name, f"the column of {what}")
     return {name: what for name, what in asked.items() if name not in outcomes}
 
 
@@ -308,10 +307,10 @@ def _only(data: IntervalData, names: Sequence[str]) -> IntervalData:
 def _saturated(
     wanted: TableOptions, columns: MixedColumns, data: IntervalData, rule: Missingness | None
 ) -> MixedColumns:
-    if not wanted.saturated:
+    if not wanted.saturated or (rule is None and wanted.limit):
         return columns
     if rule is None:
-        raise InputError("--saturated needs the limits, from --seen or --limits.")
+        raise InputError("--saturated needs the limits, from --seen, --limits or --limit.")
     data = data.saturated(rule)
     return columns.with_intervals({name: _only(data, [name]) for name in columns.intervals})
 
@@ -367,13 +366,3 @@ def _unruled(
         f"no rule is stated, so {count} blank cells of outcomes are taken to be missing at random. If "
         "they are blank because of their values, state the rule with --seen or --limits."
     )
-
-
-def _of_rows(rule: Missingness, rows: NDArray[np.intp]) -> Missingness:
-    """Return limits that differ by row for the rows that are left."""
-    if isinstance(rule, DetectionLimits) and rule.varies_by_row:
-        ends = (np.where(np.isfinite(e), e, np.nan)[rows] for e in (rule.lower, rule.upper))
-        return DetectionLimits(*ends)
-    if isinstance(rule, Combined):
-        return Combined([(list(own), _of_rows(part, rows)) for own, part in rule.parts])
-    return rule

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 import typer
 
-from halfseen.data.csv_files import Records
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.table import printable
 from halfseen.errors import (
@@ -31,6 +30,8 @@ from halfseen.missingness.rule_parts import RuleError
 
 LOOK, UNUSABLE, CONTRADICTION, NOT_DETERMINED, INTERRUPTED = 1, 2, 3, 4, 130
 WIDTH = 79
+# How a line begins that is a command by itself, which is never folded.
+COMMAND = "  halfseen "
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -98,14 +99,16 @@ def say(text: str) -> None:
         parts = textwrap.wrap(
             line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
         )
+        if line.startswith(COMMAND):
+            parts = [line]
         for part in parts or [""]:
             typer.echo(part, err=True)
 
 
 @contextmanager
-def rows_by_line(data: IntervalData, records: Records | None) -> Iterator[None]:
+def rows_by_line(data: IntervalData, lines: Sequence[int] | None) -> Iterator[None]:
     """Add the line of the file, and the label, to rows that errors name."""
-    with rows_told(range(len(data)), None if records is None else records.lines, data.labels):
+    with rows_told(range(len(data)), lines, data.labels):
         yield
 
 

@@ -1,21 +1,19 @@
-"""What the cells of a column say, together with its flags or the ends of its intervals.
+"""What the cells of a column say, or of two with the ends of its intervals.
 
 Each different text is read once, and plain numbers all at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.data.cells import (
     BLANK,
-    MISSING,
-    NOT_DETECTED,
     Cell,
     CellFormat,
     called,
@@ -25,9 +23,9 @@ from halfseen.data.cells import (
     shorten,
     tidy,
 )
-from halfseen.data.conventions import Wanted, flag_kind
-from halfseen.data.raw_columns import Columns, RawColumn
-from halfseen.errors import InputError, argument
+from halfseen.data.declared import flag_option
+from halfseen.data.raw_columns import RawColumn
+from halfseen.errors import argument
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -36,28 +34,6 @@ Mask = NDArray[np.bool_]
 # is no "nan" or "inf", and without "_" and spaces none of Python's other liberties.
 PLAIN = frozenset("0123456789.+-eE")
 INFINITE = "is infinite; a missing value is NaN, and a limit is written as a text such as >100"
-# In this order: of two meanings that go together, the later one says more.
-SILENT, DETECTED, EXACT, ESTIMATED, BELOW, BELOW_ESTIMATED, ABOVE = range(7)
-YES = frozenset(("true", "yes", "y", "t", "1", "1.0"))
-NO = frozenset(("false", "no", "n", "f", "0", "0.0"))
-# Of these words, the ones that say "seen" in a column of qualifiers. N and F are qualifiers themselves,
-# with another meaning in every laboratory.
-NOT_QUALIFIED = frozenset(("false", "0", "0.0"))
-WORDS = (
-    dict.fromkeys(("<", "<=", "left", *NOT_DETECTED), BELOW)
-    | dict.fromkeys((">", ">=", "right"), ABOVE)
-    | dict.fromkeys(("=", "=="), EXACT)
-    | {"j": ESTIMATED, "j+": ESTIMATED, "j-": ESTIMATED, "uj": BELOW_ESTIMATED}
-    | dict.fromkeys(MISSING, SILENT)
-)
-# What a second flag may say beside each meaning, other than the same: less, and in the same way.
-# Detected is less than exact, because it only rules out what lies below a limit.
-WEAKER = {
-    EXACT: (DETECTED,),
-    ESTIMATED: (DETECTED, EXACT),
-    BELOW_ESTIMATED: (BELOW,),
-    ABOVE: (DETECTED,),
-}
 
 
 @dataclass
@@ -93,27 +69,6 @@ class ReadColumn:
         self.problems.setdefault(row, (text, reason))
 
 
-def read_wanted(table: Columns, form: CellFormat, wanted: Wanted) -> ReadColumn:
-    """Read one column of a table with its companions."""
-    if wanted.value is None:
-        lower, upper = (_measurements(table, place) for place in (wanted.lower, wanted.upper))
-        return _read_ends(lower, upper, form)
-    raw = _measurements(table, wanted.value)
-    cells = read_column(raw, form)
-    if wanted.flags:
-        _apply_flags(cells, raw, [table.column(flag) for flag in wanted.flags])
-    return cells
-
-
-def _measurements(table: Columns, place: int | None) -> RawColumn:
-    """Return a column, unless its type says that it holds no measurements."""
-    assert place is not None
-    raw = table.column(place)
-    if raw.kind:
-        raise InputError(whole_column(raw.name, raw.kind, map(raw.text, range(table.rows))))
-    return raw
-
-
 def read_column(raw: RawColumn, form: CellFormat) -> ReadColumn:
     """Read the cells of a column of measurements."""
     if raw.texts is None:
@@ -130,7 +85,7 @@ def read_column(raw: RawColumn, form: CellFormat) -> ReadColumn:
     return cells
 
 
-def _read_ends(lower: RawColumn, upper: RawColumn, form: CellFormat) -> ReadColumn:
+def read_ends(lower: RawColumn, upper: RawColumn, form: CellFormat) -> ReadColumn:
     """Read the columns of both ends of intervals; reversed ones are refused."""
     low, cells = _read_end(lower, form, "lower")
     high, of_upper = _read_end(upper, form, "upper")
@@ -188,6 +143,8 @@ def _cells_of_numbers(values: Floats, form: CellFormat) -> ReadColumn:
     cells = ReadColumn.blank(len(values))
     known = np.isfinite(values)
     cells.lower[known] = cells.upper[known] = values[known]
+    if "" in form.words:
+        cells.put(np.isnan(values), form.words[""])
     wrong = np.isinf(values)
     for code, meaning in form.codes.items():
         cells.put(values == code, meaning)
@@ -236,20 +193,6 @@ def _read_common(
     return [everything[row] for row in np.flatnonzero(slow).tolist()]
 
 
-def meaning_of(text: str, kind: str) -> int | None:
-    """Return what a flag means in a column of this kind; None if that is not known."""
-    word = tidy(text).casefold()
-    if kind == "detected" and word in YES | {"detected", "d"}:
-        return DETECTED
-    if kind == "detected" and word in NO:
-        return BELOW
-    if kind == "censored" and word in YES | {"censored"}:
-        return BELOW
-    if word in (NOT_QUALIFIED if kind == "qualifier" else NO):
-        return EXACT
-    return WORDS.get(word)
-
-
 def example_of_numbers(raw: RawColumn, form: CellFormat) -> str:
     """Return a number other than 0 and 1 that a flag column holds; empty if there is none."""
     if raw.numbers is not None:
@@ -264,123 +207,26 @@ def example_of_numbers(raw: RawColumn, form: CellFormat) -> str:
     return ""
 
 
-def example_of_flags(raw: RawColumn, form: CellFormat) -> str:
-    """Return a flag that a column holds; empty if it holds none, or if it holds measurements."""
-    kind = flag_kind(raw.name)
-    example = ""
-    for text in _different(raw):
-        if meaning_of(text, kind) is not None or tidy(text).casefold() in YES | NO:
-            if meaning_of(text, kind) != SILENT:
-                example = example or text
-        elif np.isfinite(read_cell(text, form)[:2]).any():
-            return ""
-    return example
-
-
 def holds_measurements(raw: RawColumn, form: CellFormat) -> bool:
     """Whether there is a value, a limit or a word for "not detected" in a column."""
-    cells = (read_cell(text, form) for text in _different(raw))
+    cells = (read_cell(text, form) for text in different(raw))
     return any(cell.not_detected or np.isfinite(cell[:2]).any() for cell in cells)
 
 
-def _different(raw: RawColumn) -> Iterator[str]:
+def holds_numbers(raw: RawColumn, form: CellFormat) -> bool:
+    """Whether a column holds plain numbers, and nothing else but blank cells."""
+    if raw.kind:
+        return False
+    cells = [read_cell(text, form) for text in different(raw)]
+    known = [cell for cell in cells if cell != BLANK]
+    return bool(known) and all(cell.lower == cell.upper for cell in known)
+
+
+def different(raw: RawColumn) -> Iterator[str]:
     """Return the different cells of a column, as texts."""
     if raw.numbers is not None:
         yield from map(print_number, np.unique(raw.numbers[~np.isnan(raw.numbers)]))
     yield from dict.fromkeys(text for text in raw.texts or () if text is not None)
-
-
-class Said(NamedTuple):
-    """What the flags of a row say together, how to quote them, and why they cannot be read."""
-
-    meaning: int
-    quoted: str
-    problem: str = ""
-
-
-def _apply_flags(cells: ReadColumn, value: RawColumn, flags: Sequence[RawColumn]) -> None:
-    """Change what the cells of a column say by what all of its flags say of them."""
-    known: dict[tuple[str, ...], Said] = {}
-    said = []
-    for row in range(len(cells.lower)):
-        texts = tuple(flag.text(row) for flag in flags)
-        if texts not in known:
-            known[texts] = read_flags(texts, [flag.name for flag in flags])
-        said.append(known[texts])
-        if said[row].problem:
-            cells.refuse(row, value.text(row), said[row].problem)
-    meanings = np.array([one.meaning for one in said], dtype=np.int8)
-    meanings[list(cells.problems)] = SILENT
-    _combine(cells, meanings, lambda row: value.text(row), lambda row: said[row].quoted)
-
-
-def read_flags(texts: Sequence[str], names: Sequence[str]) -> Said:
-    """Put together what several flags say of one cell, in whichever order they stand.
-
-    Examples
-    --------
-    >>> from halfseen.data.cell_columns import BELOW, read_flags
-    >>> read_flags(["U", "0"], ["lead_flag", "lead_detected"]).meaning == BELOW
-    True
-    >>> read_flags(["U", "1"], ["lead_flag", "lead_detected"]).problem
-    "has flags that contradict each other: 'U' in lead_flag, '1' in lead_detected"
-    """
-    meaning: int | None = SILENT
-    quoted = []
-    for text, name in zip(texts, names, strict=True):
-        own = meaning_of(text, flag_kind(name))
-        if own is None:
-            return Said(SILENT, "", _unknown(name, text))
-        if own != SILENT:
-            quoted.append(f"{shorten(text)} in {called(name)}")
-        meaning = None if meaning is None else _both(meaning, own)
-    if meaning is None:
-        told = ", ".join(quoted)
-        return Said(SILENT, "", f"has flags that contradict each other: {told}")
-    return Said(meaning, ", ".join(quoted))
-
-
-def _both(one: int, other: int) -> int | None:
-    """Return what two flags say together; None if they contradict each other."""
-    weak, strong = min(one, other), max(one, other)
-    return strong if weak == strong or weak in (SILENT, *WEAKER.get(strong, ())) else None
-
-
-def _combine(
-    cells: ReadColumn, meanings: np.ndarray, text: Callable[[int], str], flag: Callable[[int], str]
-) -> None:
-    lower, upper = cells.lower.copy(), cells.upper.copy()
-    missing, undetected = cells.missing, cells.not_detected.copy()
-    seen = lower == upper
-    below = np.isneginf(lower) & np.isfinite(upper)
-    above = np.isfinite(lower) & np.isposinf(upper)
-    says_below = (meanings == BELOW) | (meanings == BELOW_ESTIMATED)
-    says_above = meanings == ABOVE
-    cells.lower[says_below & seen] = -np.inf
-    cells.not_detected[says_below & missing] = True
-    cells.upper[says_above & seen] = np.inf
-    cells.estimated[
-        ((meanings == ESTIMATED) & seen) | ((meanings == BELOW_ESTIMATED) & ~missing)
-    ] = True
-    clash = (
-        (says_below & ~(seen | below | missing | undetected))
-        | (says_above & ~(seen | above | missing))
-        | (((meanings == EXACT) | (meanings == ESTIMATED)) & ~(seen | missing))
-        | ((meanings == DETECTED) & (below | undetected))
-    )
-    for row in np.flatnonzero(clash).tolist():
-        cells.refuse(row, text(row), f"contradicts its flag {flag(row)}")
-    for row in np.flatnonzero(says_above & missing).tolist():
-        cells.refuse(
-            int(row), text(int(row)), f"has the flag {flag(int(row))}, but no limit beside it"
-        )
-
-
-def _unknown(name: str, text: str) -> str:
-    hint = ""
-    if tidy(text).casefold() in YES | NO:
-        hint = "; in a column named X_censored or X_detected, yes and no, true and false are known"
-    return f"has the flag {shorten(text)} in column {called(name)}, which is not known{hint}"
 
 
 def whole_column(name: str, held: str, texts: Iterable[str]) -> str:
@@ -389,7 +235,18 @@ def whole_column(name: str, held: str, texts: Iterable[str]) -> str:
     shown = ", ".join(shorten(text, 20) for text in different[:2])
     more = ", ..." if len(different) > 2 else ""
     quoted = f" ({shown}{more})" if shown else ""
+    if held == "true and false":
+        # To leave out the flags of another column would make measurements of its limits.
+        mark = next(
+            (text for text in different if text.casefold() in ("true", "yes")), different[0]
+        )
+        return (
+            f"column {called(name)} holds {held}{quoted}. If {shorten(mark, 20)} marks values of a "
+            f"column X that are not detected, say {flag_option('X', name, mark)}. If it says nothing of "
+            f"another column, leave it out with {argument('exclude', name)}, or make it the row labels "
+            f"with {argument('index', name)}."
+        )
     return (
-        f"column {called(name)} holds {held}{quoted}: leave it out with {argument('columns')}, or "
-        f"make it the row labels with {argument('index', name)}."
+        f"column {called(name)} holds {held}{quoted}: leave it out with {argument('exclude', name)}, "
+        f"or make it the row labels with {argument('index', name)}."
     )

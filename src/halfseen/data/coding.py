@@ -98,9 +98,11 @@ class FormulaCoding:
 
 
 def learn_coding(
-    formula: Formula, columns: PlainColumns
+    formula: Formula, columns: PlainColumns, learned: Learned | None = None
 ) -> tuple[FormulaCoding, Regressors, dict[str, Categories]]:
     """Learn how to code a formula from the rows of a table.
+
+    With ``learned``, what there is to learn is known: the rows are some of those of a larger table.
 
     Returns
     -------
@@ -111,7 +113,7 @@ def learn_coding(
     """
     for name in formula.variables:
         columns.check(name, "the regressor")
-    evaluator = Evaluator(columns)
+    evaluator = Evaluator(columns, learned)
     made = _regressors(formula.equations, evaluator)
     return FormulaCoding(formula.equations, evaluator.learned), made, evaluator.categories
 

@@ -17,7 +17,8 @@ from halfseen.files import write_text_whole
 
 # The most likely ones come last in a text with several: a comma is also a decimal sign and prose.
 SEPARATORS = ("\t", ";", "|", ",")
-WORDS = {"\t": "tab", ";": "semicolon", "|": "bar", ",": "comma"}
+WORDS = {"\t": "tab", ";": "semicolon", "|": "bar", ",": "comma", " ": "blanks"}
+TRUTHS = frozenset(("true", "false", "t", "f", "na"))
 # Cells with one of these are quoted.
 MARKS = frozenset(',;|\t"\r\n\0\ufeff')
 # So many characters are looked at to find the separator.
@@ -25,12 +26,16 @@ SAMPLE = 50_000
 
 
 class Records(NamedTuple):
-    """A file: its name, the names in the first record, and the columns with the lines of the rows."""
+    """A file: its name, the names in the first record, and the columns with the lines of the rows.
+
+    ``labels`` are names of rows that stand before the columns, without a name of their own.
+    """
 
     source: str
     names: list[str]
     columns: list[tuple[str, ...]]
     lines: list[int]
+    labels: tuple[str, ...] | None = None
 
 
 def read_records(
@@ -44,7 +49,7 @@ def cut_records(source: str, text: str, separator: str | None, form: CellFormat)
     """Cut the text of a file into columns of texts."""
     if separator is not None and (not isinstance(separator, str) or len(separator) != 1):
         raise InputError(f"separator must be one character, or None; got {separator!r}.")
-    if separator is not None and separator in ('"', "\r", "\n", " "):
+    if separator is not None and separator in ('"', "\r", "\n"):
         raise InputError(f"separator may not be {separator!r}; use one such as ',', ';' or a tab.")
     if not text.strip():
         raise InputError(f"{source} is empty; the first line must hold the names of the columns.")
@@ -62,6 +67,8 @@ def cut_records(source: str, text: str, separator: str | None, form: CellFormat)
         )
     while _is_blank(rows[-1], len(names)):
         rows.pop()
+    if named := _has_row_names(rows, separator, text):
+        names = rows[0] = ["", *names]
     if len(rows) == 1:
         raise InputError(f"{source} holds the names of {len(names)} columns, but no rows.")
     for line, cells in zip(lines, rows, strict=False):
@@ -73,7 +80,34 @@ def cut_records(source: str, text: str, separator: str | None, form: CellFormat)
         if len(cells) != len(names):
             raise InputError(_ragged(source, line, cells, names, separator, form))
     columns = list(zip(*rows[1:], strict=True))
-    return Records(source, names, columns, lines[1 : len(rows)])
+    labels = None
+    if named or _are_row_names(names, columns):
+        names, labels, columns = names[1:], columns[0], columns[1:]
+    return Records(source, names, columns, lines[1 : len(rows)], labels)
+
+
+def _has_row_names(rows: list[list[str]], separator: str, text: str) -> bool:
+    """Tell whether each row has one cell more than the first line, as R writes names of rows.
+
+    A comma may also be a decimal sign, and a blank stand before a unit; there R's quotes around these
+    names have to say it.
+    """
+    body = rows[1:]
+    if not body or any(len(cells) != len(rows[0]) + 1 for cells in body):
+        return False
+    if len({cells[0] for cells in body}) < len(body) or not any(
+        cells[-1].strip() for cells in body
+    ):
+        return False
+    starts = (line.startswith('"') for line in text.splitlines()[1:] if line)
+    return not (separator == "," or (separator == " " and len(rows[0]) == 1)) or all(starts)
+
+
+def _are_row_names(names: list[str], columns: list[tuple[str, ...]]) -> bool:
+    """Tell whether a first column without a name holds labels, as R and pandas write them."""
+    if len(columns) < 2 or names[0].strip():
+        return False
+    return all(columns[0]) and len(set(columns[0])) == len(columns[0])
 
 
 def _is_blank(cells: list[str], width: int) -> bool:
@@ -125,11 +159,14 @@ def _split(
 
     Of a ``part`` of a text, the rows before an error are returned.
     """
+    if separator == " ":
+        # Runs of blanks, also where columns were aligned by tabs and at the ends of lines.
+        text = "\n".join(" ".join(line.split("\t")).strip() for line in text.splitlines())
     reader = csv.reader(
         io.StringIO(text, newline=""),
         delimiter=separator,
         strict=True,
-        skipinitialspace=_spaces_follow(text, separator),
+        skipinitialspace=separator == " " or _spaces_follow(text, separator),
     )
     lines: list[int] = []
     rows: list[list[str]] = []
@@ -171,7 +208,11 @@ def find_separator(source: str, text: str, form: CellFormat) -> str:
         if records and len(records[0]) > 1:
             width, body = len(records[0]), records[1:]
             alike = sum(len(cells) == width for cells in body) / max(len(body), 1)
+            if not alike and _has_row_names(records, separator, text):
+                alike = 1.0
             scores[separator] = (alike, _readable(body, form), width)
+    if not scores and _is_cut_by_blanks(source, text):
+        return " "
     if not scores:
         # One column. Its numbers may have commas.
         return ";" if form.decimal == "," else ","
@@ -183,6 +224,27 @@ def find_separator(source: str, text: str, form: CellFormat) -> str:
             f"{argument('separator')}."
         )
     return best
+
+
+def _is_cut_by_blanks(source: str, text: str) -> bool:
+    """Tell whether every line has as many words as the first one, or a name of its row too."""
+    records = _sample(source, text, " ")
+    if not records or len(records[-1]) < 2:
+        return False
+    width, widths = len(records[0]), {len(cells) for cells in records[1:]}
+    if not ((width > 1 and widths == {width}) or _has_row_names(records, " ", text)):
+        return False
+    # Not within "0.05 U" or "< 0.05": columns hold numbers, or truths, after one of names of rows.
+    columns = [*zip(*records[1:], strict=True)][-width:]
+    first = columns[0]
+    named = len(set(first)) == len(first) and all(any(map(str.isalnum, cell)) for cell in first)
+    if width > 1 and named:
+        columns = columns[1:]
+    return all(
+        any(any(map(str.isdigit, cell)) for cell in column)
+        or all(cell.casefold() in TRUTHS for cell in column)
+        for column in columns
+    )
 
 
 def _sample(source: str, text: str, separator: str) -> list[list[str]]:

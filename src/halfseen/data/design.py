@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.data.coding import INTERCEPT, FormulaCoding, learn_coding
-from halfseen.data.design_checks import check_regressors
-from halfseen.data.factor_values import Categories
+from halfseen.data.design_checks import Summary, check_regressors, check_sizes
+from halfseen.data.factor_values import Categories, Learned
 from halfseen.data.formulas import outcome_names, read_formula
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.plain_columns import PlainColumns, columns_of, is_frame
@@ -23,7 +23,6 @@ from halfseen.data.table import (
     read_table,
 )
 from halfseen.errors import InputError
-from halfseen.parallel import single_blas_thread
 
 __all__ = [
     "Design",
@@ -247,7 +246,10 @@ class Design:
 
 
 def read_design(
-    formula: str | Mapping[str, str], data: Any, derived: Collection[str] = ()
+    formula: str | Mapping[str, str],
+    data: Any,
+    derived: Collection[str] = (),
+    learned: Learned | None = None,
 ) -> Design:
     """Read the regressors that a formula makes of the columns of a table.
 
@@ -264,6 +266,8 @@ def read_design(
     data : a data frame of pandas, polars or pyarrow, a mapping of columns, or IntervalData
     derived : names, optional
         Outcomes that need not be columns of the data: others show them.
+    learned : Learned, optional
+        What there is to learn from rows, where the data are some rows of a larger table.
 
     Returns
     -------
@@ -296,7 +300,7 @@ def read_design(
     _check_sides(read.outcomes, read.variables)
     if columns.rows == 0:
         raise InputError("the data have no rows.")
-    coding, made, categories = learn_coding(read, columns)
+    coding, made, categories = learn_coding(read, columns, learned)
     mask = np.array([np.isin(made.names, names) for names in made.equations])
     return Design(
         read.outcomes,
@@ -401,8 +405,8 @@ def check_design(design: Design) -> tuple[str, ...]:
       ...
     halfseen.errors.NotIdentifiedError: born = 2000 Intercept - age in every row, to ten digits, ...
     """
-    with single_blas_thread():
-        return check_regressors(design.matrix, design.terms, design.mask, design.outcomes)
+    check_sizes(design.matrix, design.terms)
+    return check_regressors(Summary.of(design.matrix), design.terms, design.mask, design.outcomes)
 
 
 def _check_sides(outcomes: Sequence[str], variables: Sequence[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from scipy.linalg import lstsq, qr, svd
 
 from halfseen.data.coding import INTERCEPT
 from halfseen.data.table import printable
+from halfseen.data.triangles import lengths_of, triangle_of
 from halfseen.errors import InputError, NotIdentifiedError
 
 Floats = NDArray[np.float64]
@@ -22,17 +24,51 @@ NEARLY = 1e6
 # Sums of squares of what is larger are beyond a double.
 LARGEST = 1e152
 _SHOWN = 6
-# Rows that are looked at together.
-_BLOCK = 1 << 12
+
+
+class Summary(NamedTuple):
+    """What there is to know of the columns of a matrix apart from its rows; two are added up.
+
+    Attributes
+    ----------
+    rows : int
+    triangle : array of shape (r, k)
+        With the sums of products that the columns have.
+    low, high : arrays of shape (k,)
+        Smallest and largest values.
+    """
+
+    rows: int
+    triangle: Floats
+    low: Floats
+    high: Floats
+
+    @classmethod
+    def of(cls, matrix: Floats) -> Summary:
+        """Look at some rows."""
+        low, high = matrix.min(axis=0, initial=np.inf), matrix.max(axis=0, initial=-np.inf)
+        return cls(len(matrix), triangle_of(matrix), low, high)
+
+    def __add__(self, other: Summary) -> Summary:  # type: ignore[override]
+        return Summary(
+            self.rows + other.rows,
+            triangle_of(self.triangle, other.triangle),
+            np.minimum(self.low, other.low),
+            np.maximum(self.high, other.high),
+        )
+
+    def take(self, columns: slice) -> Summary:
+        """Return that of some of the columns."""
+        return Summary(self.rows, self.triangle[:, columns], self.low[columns], self.high[columns])
 
 
 def check_regressors(
-    matrix: Floats, terms: Sequence[str], mask: NDArray[np.bool_], outcomes: Sequence[str]
+    summary: Summary, terms: Sequence[str], mask: NDArray[np.bool_], outcomes: Sequence[str]
 ) -> tuple[str, ...]:
     """Check the regressors of each equation; return notes about those that nearly repeat each other."""
-    _check_sizes(matrix, terms)
-    lengths = _lengths(matrix)
-    shape = _shape_of(matrix, lengths)
+    lengths = lengths_of(summary.triangle)
+    lengths[lengths == 0.0] = 1.0
+    shape = summary.triangle / lengths
     # Equations with the same regressors are checked, and spoken of, once.
     together: dict[bytes, list[str]] = {}
     for row, outcome in zip(mask, outcomes, strict=True):
@@ -42,13 +78,14 @@ def check_regressors(
         of = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
         which = np.flatnonzero(np.frombuffer(row, dtype=bool)).tolist()
         own = [printable(terms[place]) for place in which]
-        _check_rows(len(matrix), len(own), of)
-        _check_constants(matrix[:, which], own, of)
+        _check_rows(summary.rows, len(own), of)
+        _check_constants(summary.low[which], summary.high[which], own, of)
         notes += _check_repeats(shape[:, which], lengths[which], own, of)
     return tuple(notes)
 
 
-def _check_sizes(matrix: Floats, terms: Sequence[str]) -> None:
+def check_sizes(matrix: Floats, terms: Sequence[str]) -> None:
+    """Raise where a regressor is so large that sums of its squares are beyond a double."""
     far = np.argwhere(~(np.abs(matrix) < LARGEST))
     if far.size:
         row, place = far[0].tolist()
@@ -60,23 +97,6 @@ def _check_sizes(matrix: Floats, terms: Sequence[str]) -> None:
         )
 
 
-def _lengths(matrix: Floats) -> Floats:
-    largest = np.maximum(matrix.max(axis=0, initial=0.0), -matrix.min(axis=0, initial=0.0))
-    safe = np.where(largest > 0.0, largest, 1.0)
-    # By the largest value first: squares would overflow.
-    return np.where(largest > 0.0, safe * np.sqrt(np.square(matrix / safe).sum(axis=0)), 1.0)
-
-
-def _shape_of(matrix: Floats, lengths: Floats) -> Floats:
-    """Return a small matrix whose columns have the angles of these; all of unit length."""
-    shape: Floats = np.empty((0, matrix.shape[1]))
-    for start in range(0, len(matrix), _BLOCK):
-        block = np.vstack([shape, matrix[start : start + _BLOCK] / lengths])
-        triangle = qr(block, mode="r", overwrite_a=True, check_finite=False)[0]
-        shape = np.asarray(triangle[: matrix.shape[1]], dtype=float)
-    return shape
-
-
 def _check_rows(rows: int, terms: int, of: str) -> None:
     if rows < terms:
         raise NotIdentifiedError(
@@ -85,8 +105,7 @@ def _check_rows(rows: int, terms: int, of: str) -> None:
         )
 
 
-def _check_constants(matrix: Floats, terms: Sequence[str], of: str) -> None:
-    low, high = matrix.min(axis=0), matrix.max(axis=0)
+def _check_constants(low: Floats, high: Floats, terms: Sequence[str], of: str) -> None:
     for place in np.flatnonzero(low == high).tolist():
         term, value = terms[place], float(low[place])
         if term == INTERCEPT:

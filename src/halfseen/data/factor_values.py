@@ -105,6 +105,16 @@ class Evaluator:
                 values = self._one_column(node)
         return values
 
+    def find_levels(self, factor: Factor) -> None:
+        """Learn which categories a factor has in these rows, and nothing else."""
+        self._factor, self._calls = factor, 0
+        for name in factor.variables:
+            self._holds_numbers(name)
+        node = factor.tree
+        if isinstance(node, ast.Call) and function_name(node) == "C":
+            with np.errstate(all="ignore"):
+                self._categories_in(node.args[0], arguments(node, CATEGORIES).get("levels"))
+
     def _one_column(self, node: ast.expr) -> Any:
         from formulaic import FactorValues as Values
 

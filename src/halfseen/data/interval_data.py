@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -55,6 +55,8 @@ class IntervalData(OtherTable):
         The library of data frames that the table came from; results take its shape.
     index : optional
         Labels of the rows as that library has them, for tables that are given back.
+    kept : mapping from names to sequences, optional
+        Columns that came with the table and are no measurements, such as the group of each row.
 
     Examples
     --------
@@ -80,6 +82,7 @@ class IntervalData(OtherTable):
     not_detected: Mask
     frame: str | None
     index: Any
+    kept: dict[str, tuple[Any, ...]]
 
     def __init__(
         self,
@@ -91,6 +94,7 @@ class IntervalData(OtherTable):
         not_detected: ArrayLike | None = None,
         frame: str | None = None,
         index: Any = None,
+        kept: Mapping[str, Sequence[Any]] | None = None,
     ) -> None:
         low = read_table(lower, names, fewest_rows=0)
         high = read_table(upper, names, fewest_rows=0)
@@ -112,7 +116,8 @@ class IntervalData(OtherTable):
         unexplained = _read_not_detected(not_detected, a, b, known)
         for array in (a, b, unexplained):
             array.flags.writeable = False
-        fields = (a, b, known, _read_labels(labels, len(a)), unexplained, frame, index)
+        words = _read_labels(labels, len(a))
+        fields = (a, b, known, words, unexplained, frame, index, _read_kept(kept, len(a)))
         for field, value in zip(dataclasses.fields(self), fields, strict=True):
             object.__setattr__(self, field.name, value)
 
@@ -282,6 +287,10 @@ class IntervalData(OtherTable):
             not_detected=self.not_detected[rows],
             frame=self.frame,
             index=None if self.index is None else self.index[rows],
+            kept={
+                name: np.fromiter(values, dtype=object, count=len(self))[rows].tolist()
+                for name, values in self.kept.items()
+            },
         )
 
     def with_ends(
@@ -344,6 +353,16 @@ def _read_labels(labels: Sequence[str] | None, n: int) -> tuple[str, ...] | None
     if len(read) != n:
         raise InputError(f"labels must be {n}, one for each row; got {len(read)}.")
     return read
+
+
+def _read_kept(given: Mapping[str, Sequence[Any]] | None, n: int) -> dict[str, tuple[Any, ...]]:
+    kept = {str(name): tuple(values) for name, values in (given or {}).items()}
+    for name, values in kept.items():
+        if len(values) != n:
+            raise InputError(
+                f"kept must have {n} values of {name}, one for each row; got {len(values)}."
+            )
+    return kept
 
 
 def _read_not_detected(

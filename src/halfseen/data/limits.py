@@ -87,7 +87,9 @@ def read_limits(
             stacklevel=2,
         )
         labels = None
-    table = read_columns(FileColumns(records), form, index=labels, companions=False, **options)
+    table = read_columns(
+        FileColumns(records), form, index=labels, companions=False, may_be_long=False, **options
+    )
     _numbers_only(table)
     if by_column:
         return _by_column(table, data)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import shlex
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.data.cell_columns import read_column
 from halfseen.data.cells import BLANK, CellFormat, called, read_cell, shorten
-from halfseen.data.conventions import split_name
 from halfseen.data.interval_data import IntervalData
+from halfseen.data.names import base_of
 from halfseen.data.plain_columns import PlainColumn, PlainColumns
 from halfseen.data.raw_columns import Columns, RawColumn
 from halfseen.data.readers import read_columns
@@ -67,9 +68,8 @@ def read_mixed(
     form: CellFormat,
     measured: Sequence[str],
     *,
-    index: str | None = None,
-    unreadable: str = "refuse",
     companions: bool = True,
+    **reading: Any,
 ) -> MixedColumns:
     r"""Read outcomes by the grammar of cells, with their flags or ends, and other columns as plain ones.
 
@@ -83,8 +83,10 @@ def read_mixed(
     measured : names
         Outcomes whose cells may be limits. Those that hold truths stay plain columns; those that are not
         in the table are left to who asks for them.
-    index, unreadable, companions
+    companions : bool
         As in ``read_csv``.
+    **reading
+        More options of ``read_csv``: index, unreadable, flags, limits, saturated.
 
     Returns
     -------
@@ -109,9 +111,7 @@ def read_mixed(
     >>> columns["age"], columns["site"]
     (array([31., nan]), array(['mill', 'well'], dtype=object))
     """
-    spoken = (
-        {} if not companions else {name: split_name(name)[0].casefold() for name in table.names}
-    )
+    spoken = {} if not companions else {name: base_of(name).casefold() for name in table.names}
     intervals: dict[str, IntervalData] = {}
     for name in measured:
         beside = name.casefold() in spoken.values()
@@ -122,7 +122,9 @@ def read_mixed(
             _check_words(raw, form)
         elif not beside:
             continue
-        intervals[name] = read_columns(table, form, [name], index, unreadable, companions)
+        intervals[name] = read_columns(
+            table, form, [name], companions=companions, may_be_long=False, **reading
+        )
     of_intervals = {name.casefold() for name in intervals}
     others = [
         name

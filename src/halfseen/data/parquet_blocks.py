@@ -7,13 +7,13 @@ import os
 import re
 import stat
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from halfseen.checks import is_iterable
-from halfseen.data.conventions import find_column
+from halfseen.data.names import base_of, expand, find_column
 from halfseen.data.parquet_files import (
     OPEN,
     FileStamp,
@@ -100,6 +100,28 @@ def scan_parquet(
     names = _choose(files[0], columns)
     for file in files:
         _check_file(file, files[0], names, columns is None)
+        _check_numbers(file, names, columns is None)
+    return _plan(files, names)
+
+
+def scan_mixed(
+    path: Source | Sequence[Source], choose: Callable[[Sequence[str]], Sequence[str]]
+) -> RowBlocks:
+    """Plan to read columns of any kind chunk by chunk, of which ``columns_of_piece`` makes columns.
+
+    ``choose`` is told which columns there are, and returns those to be read.
+    """
+    pyarrow_parquet()
+    files = [_look(name) for name in _find(path)]
+    names = tuple(choose(_choose(files[0], None)))
+    for file in files:
+        _check_file(file, files[0], names, everything=False)
+        _check_kinds(file, files[0], names)
+    return _plan(files, names)
+
+
+def _plan(files: Sequence[_File], names: tuple[str, ...]) -> RowBlocks:
+    """Cut files into chunks of some columns."""
     single = all(str(file.types[name]) == "float" for file in files for name in names)
     chunks = [
         chunk for file in files for chunk in _cut(file, names, single, chunk_rows(len(names)))
@@ -238,20 +260,34 @@ def _choose(file: _File, columns: Sequence[str] | str | None) -> tuple[str, ...]
         names = tuple(name for name in file.types if name not in file.index)
         if not names:
             raise InputError(f"{shown(file.stamp.path)} has no columns to read.")
+        _refuse_second_columns(file, names)
         return names
     if not isinstance(columns, str) and not is_iterable(columns):
         raise InputError(f"{argument('columns')} must be names of columns; got {columns!r}.")
     asked = [columns] if isinstance(columns, str) else [str(name) for name in columns]
     if not asked:
         raise InputError(f"{argument('columns')} names no columns.")
+    asked = expand(asked, list(file.types), argument("columns"))
     check_names(asked)
     for name in asked:
         find_column(list(file.types), name, argument("columns"))
     return tuple(asked)
 
 
+def _refuse_second_columns(file: _File, names: tuple[str, ...]) -> None:
+    """Ask where a column is named like flags or limits of another: here it would be a measurement."""
+    for name in names:
+        if (base := base_of(name)) in names:
+            raise InputError(
+                f"{shown(file.stamp.path)}: column {name!r} is named like flags or limits of {base!r}, "
+                "and a table that is read in pieces holds values alone. Set what was not detected to "
+                "null there, state the rule, and name the columns of values with "
+                f"{argument('columns')}."
+            )
+
+
 def _check_file(file: _File, first: _File, names: tuple[str, ...], everything: bool) -> None:
-    """Refuse a file without the columns of the first, or with more, or with columns of no numbers."""
+    """Refuse a file without the columns of the first, or with more."""
     here, there = shown(file.stamp.path), shown(first.stamp.path)
     for name in names:
         if name not in file.types:
@@ -262,6 +298,28 @@ def _check_file(file: _File, first: _File, names: tuple[str, ...], everything: b
             f"{here} has a column {more[0]!r}, which {there} has not. Name those to read with "
             f"{argument('columns')}."
         )
+
+
+def _check_kinds(file: _File, first: _File, names: tuple[str, ...]) -> None:
+    """Refuse a file in which a column holds something else than in the first."""
+    from pyarrow import types
+
+    for name in names:
+        here, there = file.types[name], first.types[name]
+        if types.is_null(here) or types.is_null(there):
+            continue
+        if _is_number(here) != _is_number(there) or types.is_boolean(here) != types.is_boolean(
+            there
+        ):
+            raise InputError(
+                f"{shown(file.stamp.path)}: column {name!r} has type {here}, but {there} in "
+                f"{shown(first.stamp.path)}. Make them the same."
+            )
+
+
+def _check_numbers(file: _File, names: tuple[str, ...], everything: bool) -> None:
+    """Refuse a file with columns that hold no numbers."""
+    here = shown(file.stamp.path)
     for name in names:
         if not _is_number(file.types[name]):
             advice = (

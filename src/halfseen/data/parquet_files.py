@@ -114,6 +114,16 @@ class ParquetChunk:
                 row += part.num_rows
         return out
 
+    def frame(self) -> Any:
+        """Return the rows as a table of Arrow: columns may hold anything."""
+        import pyarrow as pa
+
+        self.file.check()
+        with pyarrow_sentences(self.file.path):
+            parts = _take(self) if self.step else _whole_groups(self)
+            self._check_rows(sum(part.num_rows for part in parts))
+            return pa.Table.from_batches(parts).unify_dictionaries()
+
     def _check_rows(self, found: int) -> None:
         if found != self.stop - self.start:
             raise InputError(

@@ -45,10 +45,10 @@ class FileColumns:
     """The columns of a file of separated values."""
 
     frame: str | None = None
-    labels_of_index: tuple[str, ...] | None = None
     index_of_frame: Any = None
 
     def __init__(self, records: Records) -> None:
+        self.labels_of_index = records.labels
         self.source, self.names = records.source, records.names
         self.lines: Sequence[int] | None = records.lines
         self.rows = len(records.lines)
@@ -61,6 +61,12 @@ class FileColumns:
     def labels(self, place: int) -> tuple[str, ...]:
         """Return a column as labels of the rows."""
         return self._columns[place]
+
+    def index_of(self, place: int, rows: NDArray[np.intp]) -> None:
+        """Files have no labels but texts."""
+
+    def levels(self, place: int) -> None:
+        """Texts of a file have no order of their own."""
 
 
 class FrameColumns:
@@ -111,6 +117,27 @@ class FrameColumns:
     def labels(self, place: int) -> tuple[str, ...]:
         """Return a column as labels of the rows."""
         return tuple("" if is_nothing(v) else str(v) for v in self._table[:, place].to_list())
+
+    def index_of(self, place: int, rows: NDArray[np.intp]) -> Any:
+        """Return cells of a column as labels in the way of its library; None where it has none."""
+        if self.frame != "pandas":
+            return None
+        import pandas as pd
+
+        return pd.Index(self._table[:, place].to_native().iloc[rows], name=self.names[place])
+
+    def levels(self, place: int) -> tuple[str, ...] | None:
+        """Return the categories of a column in their own order; None where they have none."""
+        nw, series = _narwhals(), self._table[:, place]
+        native = series.to_native()
+        ordered = {
+            "pandas": lambda: native.cat.ordered,
+            "polars": lambda: series.dtype == nw.Enum,
+            "pyarrow": lambda: native.type.ordered,
+        }
+        if series.dtype not in (nw.Categorical, nw.Enum) or not ordered[str(self.frame)]():
+            return None
+        return tuple(map(str, series.cat.get_categories().to_list()))
 
 
 Columns = FileColumns | FrameColumns

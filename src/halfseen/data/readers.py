@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 
 from halfseen.data.cell_columns import (
     ReadColumn,
-    example_of_flags,
     example_of_numbers,
     holds_measurements,
-    read_wanted,
+    holds_numbers,
     whole_column,
 )
 from halfseen.data.cells import (
@@ -27,10 +26,16 @@ from halfseen.data.cells import (
     read_cell,
     shorten,
 )
-from halfseen.data.conventions import Contents, choose, find_column
+from halfseen.data.conventions import Contents, Wanted, choose
 from halfseen.data.csv_files import read_records
+from halfseen.data.declared import declare
+from halfseen.data.doubts import doubt_columns, doubt_totals, doubt_units
+from halfseen.data.flags import example_of_flags, note_of_flags
 from halfseen.data.interval_data import IntervalData
+from halfseen.data.long_shape import ask_if_long
+from halfseen.data.names import expand, find_column
 from halfseen.data.raw_columns import Columns, FileColumns, FrameColumns, open_parquet
+from halfseen.data.second_columns import read_wanted
 from halfseen.errors import AssumptionWarning, InputError, argument
 
 # As many cells are shown in full; the others are counted by column.
@@ -70,16 +75,22 @@ def read_csv(
     unreadable: str = "refuse",
     encoding: str = "utf-8",
     companions: bool = True,
+    keep: Sequence[str] | str = (),
+    exclude: Sequence[str] | str = (),
+    flags: Mapping[str, str | Sequence[str]] | None = None,
+    limits: Mapping[str, str] | None = None,
+    saturated: bool = False,
 ) -> IntervalData:
     r"""Read a file of separated values whose cells may be limits, intervals or words.
 
     A cell may be a value (``3.2``), lie below a limit (``<0.05``, ``ND(0.05)``, ``0.05 U``), above one
     (``>100``) or between two values (``0.2..0.5``, ``0.2-0.5``), be not detected at a limit that
     is not said (``ND``, ``<LOD``), or be missing (empty, ``NA``). A table may also say it in a second
-    column, such as ``lead_flag``, ``lead_censored`` or ``lead_detected`` beside ``lead``, or in two,
+    column, such as ``lead_flag``, ``lead_censored``, ``PbCen`` or ``D_Pb`` beside ``Pb``, or in two,
     ``lead_lower`` and ``lead_upper``; where one column alone holds measurements, they may be named
-    ``flag``, ``lower`` and so on. Nothing is dropped or guessed in silence: what cannot be
-    read is an error that says where it is, and why.
+    ``flag``, ``lower`` and so on. ``lead_RL`` and its like hold limits. Nothing is dropped or guessed in
+    silence: what cannot be read is an error that says where it is, and why; and so is what can be read
+    but does not look like a measurement.
 
     Parameters
     ----------
@@ -101,7 +112,21 @@ def read_csv(
         Whether cells that cannot be read are an error, or missing with an ``AssumptionWarning``.
     encoding : str
     companions : bool
-        Whether second columns are looked for. If not, each column is read by itself.
+        Whether second columns are looked for. If not, each column is read by itself, and as it is.
+    keep : names, optional
+        Columns that are no measurements, and are kept as they are in ``data.kept``: the group of each
+        row, for ``fit(data, by="Well")``.
+    exclude : names, optional
+        Columns to leave out, with their second columns. Here and in ``columns``, ``"PCB*"`` stands for
+        all columns that are named so.
+    flags : dict, optional
+        From columns to their columns of flags, whatever these are named: ``{"Pb": "PbCen"}``, or
+        ``{"*": "*Cen"}`` for all. ``{"Pb": "D_Pb:0"}`` adds which flag marks what was not detected.
+    limits : dict, optional
+        From columns to columns of numbers below which their cells were not detected:
+        ``{"Pb": "Pb_RL"}``.
+    saturated : bool
+        Whether values on such a limit or below it stand for what was not detected.
 
     Returns
     -------
@@ -126,7 +151,9 @@ def read_csv(
     """
     form = CellFormat(decimal, thousands, not_detected, missing)
     table = FileColumns(read_records(path, separator, encoding, form))
-    return read_columns(table, form, columns, index, unreadable, companions)
+    return read_columns(
+        table, form, columns, index, unreadable, companions, keep, exclude, flags, limits, saturated
+    )
 
 
 def read_parquet(
@@ -140,6 +167,11 @@ def read_parquet(
     missing: Any = (),
     unreadable: str = "refuse",
     companions: bool = True,
+    keep: Sequence[str] | str = (),
+    exclude: Sequence[str] | str = (),
+    flags: Mapping[str, str | Sequence[str]] | None = None,
+    limits: Mapping[str, str] | None = None,
+    saturated: bool = False,
 ) -> IntervalData:
     """Read a Parquet file; its columns may hold numbers or texts as in ``read_csv``.
 
@@ -149,7 +181,9 @@ def read_parquet(
     Parameters
     ----------
     path : path of a file
-    columns, index, decimal, thousands, not_detected, missing, unreadable, companions
+    columns, index, decimal, thousands, not_detected, missing, unreadable, companions, keep
+        As in ``read_csv``.
+    exclude, flags, limits, saturated
         As in ``read_csv``.
 
     Returns
@@ -166,8 +200,11 @@ def read_parquet(
     """
     form = CellFormat(decimal, thousands, not_detected, missing)
     asked = [columns] if isinstance(columns, str) else list(columns or ())
+    asked += [keep] if isinstance(keep, str) else list(keep)
     table = open_parquet(path, {index, *asked})
-    return read_columns(table, form, columns, index, unreadable, companions)
+    return read_columns(
+        table, form, columns, index, unreadable, companions, keep, exclude, flags, limits, saturated
+    )
 
 
 def from_frame(
@@ -181,6 +218,11 @@ def from_frame(
     missing: Any = (),
     unreadable: str = "refuse",
     companions: bool = True,
+    keep: Sequence[str] | str = (),
+    exclude: Sequence[str] | str = (),
+    flags: Mapping[str, str | Sequence[str]] | None = None,
+    limits: Mapping[str, str] | None = None,
+    saturated: bool = False,
 ) -> IntervalData:
     """Read a data frame of pandas, polars or pyarrow; its cells may be numbers or texts.
 
@@ -190,7 +232,9 @@ def from_frame(
     Parameters
     ----------
     frame : data frame of pandas, polars or pyarrow
-    columns, index, decimal, thousands, not_detected, missing, unreadable, companions
+    columns, index, decimal, thousands, not_detected, missing, unreadable, companions, keep
+        As in ``read_csv``.
+    exclude, flags, limits, saturated
         As in ``read_csv``.
 
     Returns
@@ -204,7 +248,10 @@ def from_frame(
     IntervalData(3 rows, 2 columns; cells: 4 seen, 1 below, 1 blank)
     """
     form = CellFormat(decimal, thousands, not_detected, missing)
-    return read_columns(FrameColumns(frame), form, columns, index, unreadable, companions)
+    table = FrameColumns(frame)
+    return read_columns(
+        table, form, columns, index, unreadable, companions, keep, exclude, flags, limits, saturated
+    )
 
 
 def read_columns(
@@ -214,26 +261,48 @@ def read_columns(
     index: str | None = None,
     unreadable: str = "refuse",
     companions: bool = True,
+    keep: Sequence[str] | str = (),
+    exclude: Sequence[str] | str = (),
+    flags: Any = None,
+    limits: Any = None,
+    saturated: bool = False,
+    may_be_long: bool = True,
 ) -> IntervalData:
-    """Read the columns that are wanted of a file or a frame."""
+    """Read the columns that are wanted of a file or a frame.
+
+    Of one that ``may_be_long``, it is asked whether it has a row for each value.
+    """
     if columns is None and isinstance(table, FileColumns):
         _doubt_names(table, form)
-    if unreadable not in ("refuse", "missing"):
-        raise InputError(f"unreadable must be 'refuse' or 'missing'; got {unreadable!r}.")
+    if index == "" and table.labels_of_index is not None and "" not in table.names:
+        index = None  # a first column without a name, which holds the labels already
     place = None if index is None else find_column(table.names, str(index), argument("index"))
+    left_out = _left_out(table, exclude)
+    asked: Collection[int] = ()
+    if may_be_long:
+        asked = ask_if_long(table, form, columns, index, left_out, unreadable)
+    declared = declare(table.names, flags, limits)
     contents = Contents(
         lambda flag: example_of_numbers(table.column(flag), form),
-        lambda flag: example_of_flags(table.column(flag), form),
+        lambda flag, kind: example_of_flags(table.column(flag), form, kind),
         lambda column: holds_measurements(table.column(column), form),
+        lambda column: holds_numbers(table.column(column), form),
     )
-    wanted = choose(table.names, columns, place, contents, companions)
+    kept = [keep] if isinstance(keep, str) else [str(name) for name in keep]
+    places = [find_column(table.names, name, argument("keep")) for name in kept]
+    wanted = choose(table.names, columns, place, contents, companions, left_out, declared, places)
     if not wanted or not table.rows:
         raise InputError(f"{table.source} has no {'rows' if wanted else 'columns'} to read.")
     labels = table.labels_of_index if place is None else table.labels(place)
-    read = {one.name: read_wanted(table, form, one) for one in wanted}
-    _tell_problems(table, read, labels, unreadable)
-    _tell_estimated(read)
-    _tell_odd_limits(read)
+    read = {one.name: read_wanted(table, form, one, saturated) for one in wanted}
+    if companions and columns is None:
+        # Asked first: a row of units or of totals has cells that cannot be read.
+        doubt_units(table, read)
+        doubt_totals(table, read, labels)
+    by_name = [one for one in wanted if companions and one.value not in declared.flags]
+    check_read(table, read, labels, unreadable, by_name)
+    if companions and columns is None:
+        doubt_columns([one for one in wanted if one.value not in asked], read)
     ends = [[cells.lower, cells.upper, cells.not_detected] for cells in read.values()]
     lower, upper, not_detected = (np.stack(end, axis=1) for end in zip(*ends, strict=True))
     return IntervalData(
@@ -244,7 +313,51 @@ def read_columns(
         not_detected=not_detected,
         frame=table.frame,
         index=table.index_of_frame if place is None else None,
+        kept={name: table.labels(at) for name, at in zip(kept, places, strict=True)},
     )
+
+
+def check_read(
+    table: Columns,
+    read: dict[str, ReadColumn],
+    labels: tuple[str, ...] | None,
+    unreadable: str = "refuse",
+    by_name: Sequence[Wanted] = (),
+) -> None:
+    """Say what is to be said of columns that were read: cells that cannot be, and odd ones.
+
+    Of columns whose flags were found ``by_name``, it is said how 0 and 1 are read.
+    """
+    if unreadable not in ("refuse", "missing"):
+        raise InputError(f"unreadable must be 'refuse' or 'missing'; got {unreadable!r}.")
+    _tell_problems(table, read, labels, unreadable)
+    _tell_flags(table, by_name)
+    _tell_estimated(read)
+    _tell_odd_limits(read)
+
+
+def _left_out(table: Columns, exclude: Sequence[str] | str) -> list[int]:
+    """Return the columns that are left out."""
+    where = argument("exclude")
+    if not isinstance(exclude, Iterable):
+        raise InputError(f"{where} must be names of columns; got {exclude!r}.")
+    asked = [exclude] if isinstance(exclude, str) else exclude
+    names = expand(map(str, asked), table.names, where)
+    return [find_column(table.names, name, where) for name in names]
+
+
+def _tell_flags(table: Columns, wanted: Sequence[Wanted]) -> None:
+    """Say how 0 and 1 are read, where a name in short alone says it."""
+    notes = [
+        note_of_flags(one.name, table.column(flag.place), flag.kind)
+        for one in wanted
+        for flag in one.flags
+    ]
+    if told := [note for note in notes if note]:
+        _warn(
+            f"flags are read by the names of their columns: {'; '.join(told[:SHOWN])}"
+            f"{', and so on' if len(told) > SHOWN else ''}. {argument('flags')} says it outright."
+        )
 
 
 def _tell_problems(
@@ -298,6 +411,8 @@ def _unreadable_lines(
         if len(others) > SHOWN:
             rest = _by_column(Counter(cell.column for cell in others[SHOWN:]))
             lines.append(f"  and {len(others) - SHOWN} more: {rest}.")
+    # A flag that is not known says that its cell may be hidden because of its value.
+    if any("has the flag" not in cell.reason for cell in others):
         lines.append(
             f"Correct them; or tell words of your own with {argument('not_detected')} and "
             f"{argument('missing')}; or pass {argument('unreadable', 'missing')} to take them as "
@@ -338,7 +453,8 @@ def _doubt_names(table: FileColumns, form: CellFormat) -> None:
         _warn(
             f"{table.source}: the first line holds numbers ({', '.join(table.names[:3])}"
             f"{', ...' if len(table.names) > 3 else ''}), and is read as the names of the columns. "
-            "If it is a row, put a line with names before it."
+            "If it is a row, put a line with names before it.",
+            level=5,
         )
 
 
@@ -347,6 +463,6 @@ def _by_column(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} in {called(name)}" for name, count in counts.items() if count)
 
 
-def _warn(sentence: str) -> None:
+def _warn(sentence: str, level: int = 6) -> None:
     # The level is that of whoever called read_csv.
-    warnings.warn(sentence, AssumptionWarning, stacklevel=5)
+    warnings.warn(sentence, AssumptionWarning, stacklevel=level)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.checks import is_iterable
+from halfseen.data.names import base_of, flag_kind
 from halfseen.errors import InputError
 
 LIBRARIES = ("pandas", "polars", "pyarrow")
@@ -186,6 +187,7 @@ def _array_of(X: Any) -> tuple[NDArray[Any], tuple[str, ...] | None]:
     if named is not None:
         columns = [_numbers_of_column(column, name) for name, column in named]
         names = tuple(str(name) for name, _ in named)
+        _refuse_flags(names, columns)
         return np.stack(columns, axis=1) if columns else np.empty((len(X), 0)), names
     try:
         array = np.ma.filled(X.astype(float), np.nan) if np.ma.isMaskedArray(X) else np.asarray(X)
@@ -212,6 +214,22 @@ def _named_columns(X: Any) -> list[tuple[Any, Any]] | None:
         # By position: pandas lets a name stand twice.
         return [(name, X.iloc[:, i]) for i, name in enumerate(X.columns)]
     return [(name, X[name]) for name in X.columns]
+
+
+def _refuse_flags(names: Sequence[str], columns: Sequence[NDArray[np.float64]]) -> None:
+    """Refuse a column of 0 and 1 that is named as the flags of another: it is no measurement."""
+    for name, values in zip(names, columns, strict=True):
+        base = base_of(name)
+        if base not in names or not flag_kind(name):
+            continue
+        known = values[~np.isnan(values)]
+        if known.size and np.isin(known, (0.0, 1.0)).all():
+            raise InputError(
+                f"column {name!r} holds 0 and 1, and is named like flags that say which values of "
+                f"{base!r} were not detected. Read the data frame with from_frame, which reads both "
+                f"together; or drop the column. As a measurement it is taken from an array: "
+                f"frame.to_numpy(), with names=."
+            )
 
 
 def _numbers_of_column(column: Any, name: Any) -> NDArray[np.float64]:

@@ -21,8 +21,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import boxcox, boxcox1p, inv_boxcox, inv_boxcox1p
 
 from halfseen.data.interval_data import IntervalData
+from halfseen.data.names import matching
 from halfseen.data.table import Table, check_finite
-from halfseen.errors import InputError
+from halfseen.errors import InputError, argument
 from halfseen.missingness.base import Missingness
 
 Floats = NDArray[np.float64]
@@ -274,6 +275,11 @@ def read_transforms(given: Any, names: Sequence[str]) -> tuple[Transform, ...]:
     if isinstance(given, str | Transform):
         return (_one(given),) * len(names)
     if isinstance(given, Mapping):
+        given = {
+            one: scale
+            for name, scale in given.items()
+            for one in matching(str(name), names, argument("transforms"))
+        }
         for name in given:
             if name not in names:
                 close = difflib.get_close_matches(str(name), names, 1)

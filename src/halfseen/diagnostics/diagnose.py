@@ -57,7 +57,7 @@ def diagnose(
     X : array-like of shape (n, d), data frame, IntervalData or Fit
         NaN where a value is hidden. A fit brings its table, rule and transforms.
     missingness : Missingness, optional
-        What hides a value; None: nothing does, or the table says it itself.
+        What hides a value; None: nothing does, or the table says it itself. Or ``rounded(...)``.
     fit : Estimate, optional
         What was learned from the table, for checks of all columns together.
     covariance : array-like of shape (d, d), optional

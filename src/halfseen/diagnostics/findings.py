@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -19,7 +20,7 @@ from halfseen.diagnostics.normality import (
     NormalityTest,
 )
 from halfseen.diagnostics.together import Losses
-from halfseen.errors import argument
+from halfseen.errors import argument, spelled
 from halfseen.missingness.base import ColumnwiseMissingness
 from halfseen.solvers.prepare import FEW_JOINT_ROWS
 from halfseen.solvers.result import Status, name_some
@@ -34,6 +35,8 @@ LARGE_DISTANCE = 0.1
 MOSTLY_HIDDEN = 0.8
 # So many columns that fail alike are told of together.
 FEWEST_TOGETHER = 3
+# As many columns are written out in what is advised.
+MOST_SCALED = 6
 # Reasons why a column was not tested that have findings of their own.
 TOLD_ELSEWHERE = (CONSTANT, NEVER_SEEN)
 # Titles of what ``mechanism`` finds.
@@ -96,7 +99,7 @@ def collect(
         *_of_fit(status),
         *_of_marks(marks, table, losses),
         *_of_losses(losses, marks),
-        *_of_normality(normality, suggested),
+        *_of_normality(normality, suggested, _conditions(table)),
     ]
     return tuple(sorted(findings, key=lambda finding: -LEVELS.index(finding.level)))
 
@@ -158,6 +161,12 @@ def _of_pairs(table: CheckedTable, counts: NDArray[np.int_]) -> Iterator[Finding
         yield Finding("ok", "Pairs are seen together", text)
 
 
+def _beyond(table: CheckedTable, j: int) -> NDArray[np.bool_]:
+    """Mask of the hidden cells of a column that are not known to lie between two numbers."""
+    between = np.isfinite(table.lower[:, j]) & np.isfinite(table.upper[:, j])
+    return table.hidden[:, j] & ~between
+
+
 def _of_columns(table: CheckedTable) -> Iterator[Finding]:
     seen = table.seen
     for j, name in enumerate(table.names):
@@ -170,8 +179,7 @@ def _of_columns(table: CheckedTable) -> Iterator[Finding]:
                 "All seen values are the same, so that they have no variance. Leave the column out."
             )
             yield Finding("problem", "Constant", text, name)
-        elif table.hidden[:, j].mean() > MOSTLY_HIDDEN:
-            share = table.hidden[:, j].mean()
+        elif (share := _beyond(table, j).mean()) > MOSTLY_HIDDEN:
             text = (
                 f"{share:.0%} of the cells are hidden: what is learned rests on the limit and "
                 "on normality more than on values."
@@ -226,9 +234,25 @@ def _of_losses(losses: Losses, marks: tuple[Mark, ...]) -> Iterator[Finding]:
     yield Finding("look", TITLES["hidden too often"], text, column)
 
 
-def _of_normality(normality: Normality, suggested: dict[str, str]) -> Iterator[Finding]:
+def _conditions(table: CheckedTable) -> set[str]:
+    """Columns that are always seen beside others that are not: these are learned given them."""
+    always = [bool(one) for one in np.atleast_1d(table.seen.all(axis=0))]
+    return set() if all(always) else {n for n, one in zip(table.names, always, strict=True) if one}
+
+
+def _of_normality(
+    normality: Normality, suggested: dict[str, str], conditions: set[str]
+) -> Iterator[Finding]:
     tested = [test for test in normality.columns if test.basis != "none"]
     failed = [test for test in tested if test.adjusted < DOUBTFUL]
+    if odd := [test.name for test in failed if test.name in conditions]:
+        text = (
+            f"{name_some(odd)}: always seen, and not spread as a normal distribution is. What is hidden "
+            "in other columns is learned given them, whatever their own distribution; only what is "
+            "simulated of them, or computed as a quantile, takes them for normal."
+        )
+        yield Finding("ok", "Always seen", text, odd[0] if len(odd) == 1 else None)
+    failed = [test for test in failed if test.name not in conditions]
     alike: dict[tuple[Level, str | None], list[NormalityTest]] = {}
     for test in failed:
         alike.setdefault((_severity(test), suggested.get(test.name)), []).append(test)
@@ -237,10 +261,11 @@ def _of_normality(normality: Normality, suggested: dict[str, str]) -> Iterator[F
             yield from (_not_normal(level, [test], better, len(tested)) for test in tests)
         else:
             yield _not_normal(level, tests, better, len(tested))
-    if tested and not failed:
-        least = min(tested, key=lambda test: test.p_value)
+    others = [test for test in tested if not odd or test.name not in conditions]
+    if others and not failed:
+        least = min(others, key=lambda test: test.p_value)
         text = (
-            "No column differs from a normal one (least p-value "
+            f"No {'other ' if odd else ''}column differs from a normal one (least p-value "
             f"{least.p_value:.2g}, for {least.name}){_after(len(tested))}."
         )
         yield Finding("ok", "Columns look normal", text)
@@ -248,8 +273,19 @@ def _of_normality(normality: Normality, suggested: dict[str, str]) -> Iterator[F
     overall = normality.overall
     if overall is None:
         return
-    if overall.adjusted < DOUBTFUL:
+    if overall.adjusted < DOUBTFUL and overall.direction in conditions:
+        text = (
+            f"Rows differ from those of a normal distribution most along {overall.direction} "
+            f"({shown(overall.adjusted)}), which is always seen: what is hidden is learned given it."
+        )
+        yield Finding("ok", "Not normal along a column that is always seen", text)
+    elif overall.adjusted < DOUBTFUL:
         text = f"{_how_far(overall)}: {_in_which_way(overall)}"
+        if odd and not overall.direction:
+            text += (
+                f" {name_some(odd)} can do this alone, and that is of no consequence to the columns "
+                "that are learned given them."
+            )
         yield Finding(_severity(overall), "Not normal as a whole", text)
     else:
         text = f"The rows are spread as those of a normal distribution (p = {overall.p_value:.2g})."
@@ -272,8 +308,8 @@ def _in_which_way(test: NormalityTest) -> str:
     if test.deviation == "skewed":
         return (
             f"along {test.direction}, values are skewed, as on a scale that does not suit them, or "
-            f"where a smaller group lies apart. Try {argument('transforms')}, or fit the groups "
-            "separately."
+            "where a smaller group lies apart. Try another scale, such as "
+            f"{_scale_option([], 'yeojohnson')}, or fit the groups separately."
         )
     return (
         "the rows are not spread as those of a normal distribution, which tails and outliers, or "
@@ -295,8 +331,20 @@ def _not_normal(
     if better == "none":
         text += f" Without a transform {look} better."
     elif better is not None:
-        text += f" On the scale {better} {look} better: use {argument('transforms')}."
+        option = _scale_option([test.name for test in tests], better)
+        text += f" On the scale {better} {look} better: use {option}."
     return Finding(level, "Not normal", text, None if several else worst.name)
+
+
+def _scale_option(names: list[str], scale: str) -> str:
+    """Spell how to say that columns, or all where none is named, are modelled on a scale."""
+    if not names:
+        return argument("transforms", scale)
+    few = names[:MOST_SCALED]
+    more = " and so on" if len(names) > len(few) else ""
+    told = ", ".join(f"{name!r}: {scale!r}" for name in few)
+    option = shlex.quote(f"{', '.join(few)}: {scale}")
+    return spelled(f"transforms={{{told}}}", f"--transform {option}") + more
 
 
 def _of_untested(normality: Normality) -> Iterator[Finding]:
@@ -318,8 +366,9 @@ def _how_far(test: NormalityTest) -> str:
     # Beyond the simulations p-values are extrapolated, which gives their order of magnitude at best.
     beyond = " by extrapolation" if test.adjusted < 1e-3 and not test.deviation else ""
     statistic = "" if test.deviation else f"A² = {test.statistic:.2f}, "
+    share = f"Up to {test.distance:.0%}" if test.distance >= 0.005 else "Less than 1%"
     return (
-        f"Up to {test.distance:.0%} of what is there lies elsewhere than a normal distribution "
+        f"{share} of what is there lies elsewhere than a normal distribution "
         f"would have it ({statistic}{shown(test.adjusted)}{beyond})"
     )
 

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.data.interval_data import IntervalData
+from halfseen.data.rounding import as_recorded
 from halfseen.data.table import Table, frame_kind, read_table, with_names
 from halfseen.diagnostics.checked_table import column_rule, evenly, tested_rows
 from halfseen.errors import HalfseenError, InputError, argument
@@ -356,6 +357,7 @@ def with_fit(
             X = with_names(X, names)
         elif fit is not None:
             X = _named(X, fit)
+        X, missingness, at_random = as_recorded(X, missingness, at_random)
         if fit is None:
             return X, missingness, at_random, transforms, None
         transforms = fit.transforms if transforms is None else transforms

@@ -316,11 +316,14 @@ def hidden_too_often(column: LoneColumn, scale: Transform, name: str, unmarked: 
         if other.explained <= NEGLIGIBLE:
             p = max(excess.p_value, other.p_value)
             return Candidate("at random", name, p, _looks_random(unmarked), excess.log_likelihood)
+    # Counted: shares of a large table may round to nothing.
+    hidden = int(column.cells.hidden)
+    odd = min(max(round(excess.share * column.size), 1), hidden)
     text = (
-        f"{column.cells.hidden / column.size:.0%} of the cells are hidden, but the shape of the seen "
-        f"values leaves room for fewer beyond the limits: about {excess.share:.0%} look as if they "
-        "were hidden for another reason, unless the column is not normal. Say which are missing at "
-        "random, or see normality."
+        f"{hidden:,} of {column.size:,} cells are hidden, but the shape of the seen values leaves room "
+        f"for fewer beyond the limits: about {odd:,} look as if they were hidden for "
+        "another reason, unless the column is not normal. Say which are missing at random "
+        f"({argument('missing_at_random')}), or try another scale."
     )
     return Candidate("hidden too often", name, excess.p_value, text, excess.log_likelihood)
 

@@ -189,12 +189,12 @@ class Missingness(ABC):
         self.check_width(len(names))
         return self
 
-    def for_rows(self, rows: slice, total: int) -> Missingness:
+    def for_rows(self, rows: slice | NDArray[np.intp], total: int) -> Missingness:
         """Return the rule for some of the rows of a table; the same one unless limits differ by row.
 
         Parameters
         ----------
-        rows : slice
+        rows : slice or integer array
         total : int
             Rows of the whole table.
         """

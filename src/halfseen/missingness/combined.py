@@ -85,7 +85,7 @@ class Combined(Missingness):
             )
         )
 
-    def for_rows(self, rows: slice, total: int) -> Missingness:
+    def for_rows(self, rows: slice | NDArray[np.intp], total: int) -> Missingness:
         """Return the rule for some of the rows."""
         parts = [(columns, rule.for_rows(rows, total)) for columns, rule in self.parts]
         same = all(new is old for (_, new), (_, old) in zip(parts, self.parts, strict=True))

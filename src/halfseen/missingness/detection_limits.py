@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from halfseen.checks import real_array
 from halfseen.errors import InputError
@@ -90,7 +90,7 @@ class DetectionLimits(ColumnwiseMissingness):
 
         return type(self)(moved(self.lower, np.nan), moved(self.upper, np.nan))
 
-    def for_rows(self, rows: slice, total: int) -> DetectionLimits:
+    def for_rows(self, rows: slice | NDArray[np.intp], total: int) -> DetectionLimits:
         """Return the limits of some of the rows."""
         if not self.varies_by_row:
             return self

@@ -105,6 +105,12 @@ def compare(larger: RegressionFit, smaller: RegressionFit) -> Comparison:
             f"the larger must have more parameters than the smaller; they have {larger.parameters} and "
             f"{smaller.parameters}."
         )
+    for name, fit in (("larger", larger), ("smaller", smaller)):
+        if fit.no_likelihood:
+            raise InputError(
+                f"log-likelihoods are compared, and that of the {name} is none: {fit.no_likelihood}. "
+                "Look at the standard errors of what the larger has beside the smaller."
+            )
     _check_rows(larger, smaller)
     statistic = 2.0 * (larger.log_likelihood - smaller.log_likelihood)
     error = 2.0 * float(np.hypot(larger.log_likelihood_error, smaller.log_likelihood_error))

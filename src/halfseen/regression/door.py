@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from typing import Any
 
@@ -20,7 +22,7 @@ from halfseen.data.design import (
 )
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.table import frame_kind, listed_names, read_table
-from halfseen.errors import ConvergenceWarning, InputError, NotIdentifiedError
+from halfseen.errors import ConvergenceWarning, InputError, NotIdentifiedError, argument
 from halfseen.missingness.base import Missingness
 from halfseen.missingness.named_rules import Rules
 from halfseen.missingness.named_rules import rules as read_rules
@@ -28,16 +30,23 @@ from halfseen.missingness.self_censoring import SelfCensoring
 from halfseen.missingness.sets import SeenSet
 from halfseen.parallel import resolve_jobs
 from halfseen.regression.fit import RegressionFit
+from halfseen.regression.in_pieces import InPieces, Place, refuse_in_pieces
 from halfseen.regression.outcome_cells import Cells, column_of, outcome_cells
+from halfseen.regression.row_weights import read_weights, rows_of_table
 from halfseen.seeds import RandomState, seed_of
+from halfseen.solvers.full_information.checkpoint import EVERY, open_checkpoint
 from halfseen.solvers.full_information.full import ACCURACY, MOST_STEPS
 from halfseen.solvers.full_information.learn import Settings
 from halfseen.solvers.prepare import warn
+from halfseen.solvers.regression.estimate import RegressionEstimate
+from halfseen.solvers.regression.learn_penalised import learn_penalised, read_penalty
 from halfseen.solvers.regression.learn_regression import learn_regression
 from halfseen.solvers.regression.learn_truncated import learn_truncated
-from halfseen.solvers.regression.model import Model
+from halfseen.solvers.regression.model import Model, Penalty
 from halfseen.solvers.regression.outcomes import Carried, Outcomes, read_outcomes, split_rules
 from halfseen.solvers.result import Status, name_some
+from halfseen.solvers.structures import BlockDiagonal, Structure
+from halfseen.solvers.structures.base import read_part
 
 Floats = NDArray[np.float64]
 
@@ -51,13 +60,16 @@ def regress(
     rules: Any = None,
     *,
     kinds: Mapping[str, Any] | None = None,
-    covariance: ArrayLike | str = "free",
+    covariance: ArrayLike | str | Structure = "free",
     fixed: Mapping[str, Mapping[str, float]] | None = None,
     equal: Sequence[Sequence[tuple[str, str]]] | None = None,
     missing_at_random: ArrayLike | None = None,
     truncated: Any = None,
     robust: bool = False,
     cluster: Any = None,
+    weights: Any = None,
+    penalty: str | None = None,
+    strength: float | None = None,
     names: Sequence[str] | None = None,
     intercept: bool = True,
     standard_errors: bool = True,
@@ -66,6 +78,12 @@ def regress(
     random_state: RandomState = None,
     progress: bool = False,
     n_jobs: int | None = None,
+    client: Any = None,
+    memory: str | float | None = None,
+    scratch: str | os.PathLike[str] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: float = EVERY,
+    resume: bool = False,
 ) -> RegressionFit:
     """Learn what outcomes depend on, when some of their values are hidden because of what they are.
 
@@ -82,6 +100,8 @@ def regress(
         frame or ``IntervalData``, of which the regressors are then ``data``.
     data : data frame, mapping of columns, IntervalData, or array of regressors
         NaN where the value of an outcome is hidden. Cells of a data frame may be texts such as ``<0.5``.
+        Paths of Parquet files (one, a folder, or a pattern), ``RowBlocks``, NumPy memmaps, and Dask data
+        frames and arrays are read in pieces, and may be larger than memory.
     rules : rule, or list of rules, optional
         What hides the values of outcomes: ``{"lead": ">=0.5"}`` and whatever else ``halfseen.rules``
         reads, ``DetectionLimits``, ``SelfSelection``, ``Selection("wage", by="works")``; a list of
@@ -90,8 +110,9 @@ def regress(
         "binary" (a latent number whose sign is seen), "ordered" (with cut points, which are learned) or
         "continuous", by name of outcome; or the list of its categories from the lowest to the highest.
         Columns of true and false are binary, and ordered categories of a data frame ordered.
-    covariance : {"free", "diagonal"} or array-like of shape (outcomes, outcomes)
-        What the covariance of residuals may be. Latent outcomes have residuals of variance 1.
+    covariance : structure, str or array-like of shape (outcomes, outcomes)
+        What the covariance of residuals may be: "free", "diagonal", or a structure such as
+        ``CompoundSymmetry()`` or its text, as in ``fit``. Latent outcomes have residuals of variance 1.
     fixed : mapping of mappings, optional
         Coefficients that are known: ``{"wage": {"exper": 0.02}}``.
     equal : list of lists of (outcome, term), optional
@@ -107,14 +128,27 @@ def regress(
         Whether standard errors are those of the sandwich, which do not believe the model.
     cluster : str or array-like of shape (n,), optional
         What rows belong together, for robust standard errors.
+    weights : str or array-like of shape (n,), optional
+        What each row counts: the rows of the population that it stands for, in a survey. What is
+        maximised is the sum of log-likelihoods times weights (a pseudo-likelihood), whatever the unit of
+        the weights, and standard errors are those of the sandwich. Rows with the weight 0 leave.
+    penalty : {"ridge", "lasso"}, optional
+        What pulls coefficients towards 0, on the scale on which every regressor has the variance 1;
+        intercepts are left alone. For many regressors, also more than rows. Such fits have no
+        standard errors.
+    strength : float, optional
+        Of the penalty. Otherwise that at which rows that were held out are likeliest, by fivefold
+        cross-validation.
     names : sequence of str, optional
         Names of the outcomes, where these are an array.
     intercept : bool
         Whether regressors that are an array get an intercept.
     standard_errors : bool
         Whether to compute standard errors.
-    accuracy, most_steps, random_state, progress, n_jobs
+    accuracy, most_steps, random_state, progress, n_jobs, checkpoint, every, resume
         As in ``halfseen.solvers.full``.
+    client, memory, scratch
+        As in ``halfseen.fit``, for tables in pieces.
 
     Returns
     -------
@@ -136,10 +170,37 @@ def regress(
     ('CONVERGED', True)
     """
     resolve_jobs(n_jobs)
+    kept = open_checkpoint(checkpoint, every, resume)
+    settings = Settings(
+        positive_number("accuracy", accuracy),
+        whole_number("most_steps", most_steps),
+        standard_errors,
+        seed_of(random_state) if kept is None else kept.seed_or(random_state),
+        progress,
+        n_jobs,
+        kept,
+    )
+    formula = isinstance(model, str | Mapping) and not _holds_columns(model)
+    if formula and data is None:
+        raise InputError("a formula needs data: regress(formula, data).")
+    place = Place(client, memory, scratch)
+    if formula:
+        pieces = InPieces.of_formula(model, data, rules, place)
+    else:
+        pieces = None if data is None else InPieces.of_arrays(model, data, names, place)
+
+    def model_of(design: Design, outcomes: Outcomes) -> Model:
+        return _model(design, outcomes, covariance, fixed, equal)
+
+    if pieces is not None:
+        refuse_in_pieces(truncated=truncated, cluster=cluster, weights=weights, penalty=penalty)
+        with _told_apart():
+            estimate, design = pieces.learn(
+                rules, kinds, missing_at_random, intercept, robust, model_of, place, settings
+            )
+        return _looked_at(RegressionFit(**_fields(estimate), design=design, is_robust=robust))
     _, selections = split_rules(rules)
-    if isinstance(model, str | Mapping) and not _holds_columns(model):
-        if data is None:
-            raise InputError("a formula needs data: regress(formula, data).")
+    if formula:
         indices = {str(one.by) for one in selections}
         design, columns = _of_formula(model, data, indices, kinds)
         kinds = columns.kinds
@@ -147,6 +208,8 @@ def regress(
         _need_the_same_labels(model, data)
         design, columns = _of_arrays(model, data, names, intercept)
     if truncated is not None:
+        if kept is not None:
+            raise InputError("a truncated regression takes a moment, and writes no checkpoints.")
         rules = _truncation(columns.cells, rules, truncated)
     carried = _carried(rules, list(columns.cells), data)
     if missing_at_random is not None:
@@ -156,34 +219,63 @@ def regress(
         raise InputError(
             f"outcomes have {len(outcomes.data)} rows, but regressors {len(design.matrix)}."
         )
-    for note in check_design(design):
-        warn(note)
-    wanted = _model(design, outcomes, covariance, fixed, equal)
-    settings = Settings(
-        positive_number("accuracy", accuracy),
-        whole_number("most_steps", most_steps),
-        standard_errors,
-        seed_of(random_state),
-        progress,
-        n_jobs,
-    )
+    pull = read_penalty(penalty, strength, robust or cluster is not None, truncated is not None)
+    counts = read_weights(weights, data, len(design.matrix))
+    if counts is not None and not counts.all():
+        rows = np.flatnonzero(counts)
+        outcomes, design, counts = outcomes.take(rows), design.take(rows), counts[rows]
+        cluster = cluster if isinstance(cluster, str) else rows_of_table(cluster, rows)
+        data = rows_of_table(data, rows)
+    _check(design, pull)
+    counts = None if counts is None else counts / counts.mean()
+    wanted = replace(model_of(design, outcomes), row_weights=counts, penalty=pull)
     learn = learn_regression if truncated is None else learn_truncated
-    try:
+    if pull is not None:
+        if kept is not None:
+            raise InputError(
+                "a regression with a penalty writes no checkpoints; leave checkpoint= out."
+            )
+        learn = learn_penalised
+    with _told_apart():
         estimate = learn(wanted, settings)
+    frame = "pandas" if frame_kind(data) == "pandas" or frame_kind(model) == "pandas" else None
+    fit = RegressionFit(**_fields(estimate), design=design, data=data, frame=frame)
+    if robust or cluster is not None or (fit.is_weighted and fit.covariance is not None):
+        fit = fit.robust(cluster)
+    return _looked_at(fit)
+
+
+@contextmanager
+def _told_apart() -> Iterator[None]:
+    """Say what is wrong where numbers are so far apart in size that matrices are singular."""
+    try:
+        yield
     except np.linalg.LinAlgError as error:
         raise NotIdentifiedError(
             "what is given, or the outcomes, are so far apart in size that sixteen digits do not hold "
             f"them together ({error}). Check fixed= and covariance=, and the units of the outcomes."
         ) from None
-    frame = "pandas" if frame_kind(data) == "pandas" or frame_kind(model) == "pandas" else None
-    given = {field.name: getattr(estimate, field.name) for field in fields(estimate)}
-    fit = RegressionFit(**given, design=design, data=data, frame=frame)
-    if robust or cluster is not None:
-        fit = fit.robust(cluster)
+
+
+def _fields(estimate: RegressionEstimate) -> dict[str, Any]:
+    return {field.name: getattr(estimate, field.name) for field in fields(estimate)}
+
+
+def _looked_at(fit: RegressionFit) -> RegressionFit:
+    """Warn whoever called if the answer needs a look."""
     if fit.status.severity >= Status.TOO_FEW_JOINT_ROWS.severity:
         details = " ".join(note.text for note in fit.notes if note.status is fit.status)
         warn(f"{fit.status.value} {details}", ConvergenceWarning)
     return fit
+
+
+def _check(design: Design, penalty: Penalty | None) -> None:
+    """Raise where regressors do not determine coefficients; those that are pulled need not."""
+    if penalty is not None:
+        constant = np.ptp(design.matrix, axis=0) == 0.0
+        design = replace(design, mask=design.mask & constant)
+    for note in check_design(design):
+        warn(note)
 
 
 def _holds_columns(model: Any) -> bool:
@@ -323,26 +415,56 @@ def _truncation(cells: Mapping[str, Any], rules: Any, given: Any) -> Missingness
 def _model(
     design: Design,
     outcomes: Outcomes,
-    covariance: ArrayLike | str,
+    covariance: ArrayLike | str | Structure,
     fixed: Mapping[str, Mapping[str, float]] | None,
     equal: Sequence[Sequence[tuple[str, str]]] | None,
 ) -> Model:
     """Put together what is to be learned."""
-    free, given = _residuals(outcomes, covariance)
+    structure = _structure(outcomes, covariance)
+    free, given = _residuals(outcomes, covariance if structure is None else structure)
+    if isinstance(structure, BlockDiagonal) and structure.within.name == "free":
+        # Which of its entries are free says all.
+        structure = None
     known = _fixed(design, fixed)
-    model = Model(outcomes, design.terms, design.matrix, design.mask, known, free, given)
+    parts = design.terms, design.matrix, design.mask, known, free, given
+    model = Model(outcomes, *parts, structure=structure)
     return replace(model, ties=_ties(design, known, equal))
 
 
-def _residuals(outcomes: Outcomes, covariance: ArrayLike | str) -> tuple[NDArray[np.bool_], Floats]:
+def _structure(outcomes: Outcomes, covariance: Any) -> Structure | None:
+    """Read a structure of the covariance of residuals; None for one without parameters of its own."""
+    if not isinstance(covariance, str | Structure):
+        return None
+    if covariance in ("shrinkage", "sparse"):
+        raise InputError(
+            "residuals of a regression are not pulled towards zero: covariance must be 'free', "
+            f"'diagonal', a structure or an array; got {covariance!r}."
+        )
+    structure = read_part(covariance, argument("covariance"))
+    if not isinstance(structure, Structure):
+        return None
+    structure = structure.for_columns(outcomes.names)
+    blocks = isinstance(structure, BlockDiagonal) and structure.within.name == "free"
+    if outcomes.latent.any() and not blocks:
+        raise InputError(
+            f"latent outcomes have residuals of variance 1, which {structure.name!r} cannot keep to: "
+            f"{name_some([outcomes.names[j] for j in np.flatnonzero(outcomes.latent)])}. Take "
+            "'free', 'diagonal' or BlockDiagonal."
+        )
+    return structure
+
+
+def _residuals(
+    outcomes: Outcomes, covariance: ArrayLike | str | Structure
+) -> tuple[NDArray[np.bool_], Floats]:
     """Return which entries of the covariance of residuals are learned, and the others."""
     q, latent = len(outcomes.names), outcomes.latent
-    if isinstance(covariance, str):
-        if covariance not in ("free", "diagonal"):
-            raise InputError(
-                f"covariance must be 'free', 'diagonal' or an array; got {covariance!r}."
-            )
-        free = np.ones((q, q), dtype=bool) if covariance == "free" else np.eye(q, dtype=bool)
+    if isinstance(covariance, str | Structure):
+        if isinstance(covariance, BlockDiagonal):
+            free = covariance.mask()
+        else:
+            diagonal = covariance == "diagonal"
+            free = np.eye(q, dtype=bool) if diagonal else np.ones((q, q), dtype=bool)
         given = np.diag(latent.astype(float))
         free[latent, latent] = False
         return free, given

@@ -64,7 +64,8 @@ def marginal_effects(fit: RegressionFit, variable: str, kind: str, new: Any) -> 
     data = fit.data if new is None else new
     if data is None:
         raise InputError(
-            "this fit does not hold its table (a saved fit never does); pass new rows."
+            "this fit does not hold its table (a saved fit never does, nor one of a table in pieces); "
+            "pass new rows."
         )
     if not isinstance(variable, str) or variable not in design.variables:
         raise InputError(
@@ -73,6 +74,7 @@ def marginal_effects(fit: RegressionFit, variable: str, kind: str, new: Any) -> 
     columns = _columns(fit, data)
     _check_rows(design.matrix_for(columns))
     pairs, changes, divisor = _changed(design.levels.get(variable), columns, variable)
+    counts = None if fit.source is None or new is not None else fit.source.model.row_weights
     matrices = [tuple(design.matrix_for(one) for one in pair) for pair in pairs]
 
     def ask(vector: Floats) -> Floats:
@@ -84,10 +86,14 @@ def marginal_effects(fit: RegressionFit, variable: str, kind: str, new: Any) -> 
             )
             for low, high in matrices
         ]
-        return np.nan_to_num(np.array([row.mean(axis=0) for row in rows]) / divisor)
+        return np.nan_to_num(
+            np.array([np.average(row, axis=0, weights=counts) for row in rows]) / divisor
+        )
 
     value = np.asarray(ask(fit.vector))
-    errors = np.asarray(fit.standard_errors.of_vector(ask).standard_error)
+    errors = np.full(value.shape, np.nan)
+    if fit.penalty is None:
+        errors = np.asarray(fit.standard_errors.of_vector(ask).standard_error)
     if fit.frame == "pandas":
         import pandas as pd
 

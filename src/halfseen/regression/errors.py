@@ -38,6 +38,8 @@ class RegressionErrors:
         Covariance of the estimates of all parameters, in the order of ``fit.parameter_names``.
     clusters : int or None
         How many clusters of rows the errors are from, where they are robust; None otherwise.
+    robust : bool
+        Whether the errors are those of the sandwich.
     label : callable or None
         Puts names on what is about coefficients, or about residuals.
 
@@ -56,6 +58,7 @@ class RegressionErrors:
     fit: RegressionEstimate
     parameters: Floats
     clusters: int | None = None
+    robust: bool = False
     label: Callable[[str, Floats], Any] | None = None
 
     def _labelled(self, kind: str, values: Floats) -> Any:
@@ -218,7 +221,8 @@ class RegressionErrors:
     def _stretch(self) -> Floats:
         """What standard errors of an equation are multiplied by: n − k rows are left of n."""
         counts, freedom = self.fit.free.sum(axis=1), self.freedom
-        if self.clusters is not None:
+        if self.robust:
+            # Errors are from scores that are stretched themselves.
             return np.ones(len(counts))
         with np.errstate(invalid="ignore"):
             return np.where(np.isinf(freedom), 1.0, np.sqrt((freedom + counts) / freedom))

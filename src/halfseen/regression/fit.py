@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -37,6 +38,7 @@ from halfseen.solvers.regression.prediction import (
     predicted,
     predictor,
 )
+from halfseen.solvers.structures.learned import LearnedStructure, learned_structure, structure_of
 from halfseen.theta import symmetric
 
 if TYPE_CHECKING:
@@ -88,6 +90,13 @@ class RegressionFit(RegressionEstimate):
         How many clusters of rows standard errors are from.
     is_robust : bool
         Whether standard errors are those of the sandwich.
+    is_weighted : bool
+        Whether rows have weights. Then the log-likelihood is a pseudo-log-likelihood, in which the
+        weights are 1 on average.
+    penalty : Penalty or None
+        ``kind`` and ``strength`` of what pulled coefficients towards 0. Where the strength was chosen,
+        ``history`` has ``strengths``, their ``held_out`` log-likelihoods, and the ``path`` of
+        coefficients.
     covariance : array or None
         Of the estimates of all parameters, in the order of ``parameter_names``.
     data : the table that was fitted, or None
@@ -165,21 +174,41 @@ class RegressionFit(RegressionEstimate):
     @cached_property
     def standard_errors(self) -> RegressionErrors:
         """Standard errors of coefficients and residuals; ``.of(function)`` of anything smooth."""
+        if self.penalty is not None:
+            raise InputError(
+                f"coefficients that a penalty ({self.penalty.kind}) pulled towards 0 are off on "
+                "purpose, and no standard error says by how much. Fit the terms that matter without "
+                "penalty=, on other rows than those that chose them, or see how they change over fits "
+                "to rows drawn anew."
+            )
         if self.covariance is None:
             raise InputError(
                 "this regression has no standard errors: it was fitted with standard_errors=False, or "
                 "its likelihood has no top."
             )
-        return RegressionErrors(self, self.covariance, self.clusters, self._label)
+        return RegressionErrors(self, self.covariance, self.clusters, self.is_robust, self._label)
+
+    @cached_property
+    def structure(self) -> LearnedStructure | None:
+        """Parameters of the structure of the covariance of residuals; None where it has none."""
+        structure = structure_of(self.history, self.outcomes)
+        if structure is None:
+            return None
+        errors = None if self.covariance is None else self.standard_errors.of
+        return learned_structure(structure, self.residual, errors)
 
     @property
     def aic(self) -> float:
-        """Akaike's information criterion."""
+        """Akaike's information criterion; NaN where there is no likelihood to speak of."""
+        if self.no_likelihood:
+            return math.nan
         return 2.0 * self.parameters - 2.0 * self.log_likelihood
 
     @property
     def bic(self) -> float:
-        """Schwarz's information criterion."""
+        """Schwarz's information criterion; NaN where there is no likelihood to speak of."""
+        if self.no_likelihood:
+            return math.nan
         return float(np.log(self.rows)) * self.parameters - 2.0 * self.log_likelihood
 
     def confidence_interval(self, level: float = 0.95) -> RegressionIntervals:
@@ -596,7 +625,8 @@ class RegressionFit(RegressionEstimate):
     def _source(self) -> Any:
         if self.source is None:
             raise InputError(
-                "this fit does not hold its table (a saved fit never does); pass new rows."
+                "this fit does not hold its table (a saved fit never does, nor one of a table in "
+                "pieces); pass new rows."
             )
         return self.source
 

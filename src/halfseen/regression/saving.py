@@ -21,6 +21,7 @@ from halfseen.missingness.selection import Selection
 from halfseen.missingness.written import NotSaved, read_rule, write_rule
 from halfseen.solvers.regression.hiding import Hiding, Unknown
 from halfseen.solvers.regression.layout import Equations
+from halfseen.solvers.regression.model import PENALTIES, Penalty
 from halfseen.solvers.regression.outcomes import KINDS
 from halfseen.solvers.regression.places import Place
 from halfseen.solvers.saved_values import (
@@ -98,6 +99,8 @@ def save(fit: RegressionFit, path: str | os.PathLike[str]) -> None:
         "frame": fit.frame,
         "clusters": fit.clusters,
         "robust": bool(fit.is_robust),
+        "weighted": bool(fit.is_weighted),
+        "penalty": None if fit.penalty is None else fit.penalty._asdict(),
         "truncated": None if fit.truncation is None else int(fit.truncation[0].shape[1]),
         "hiding": _write_hiding(fit.hiding, store),
     }
@@ -189,9 +192,10 @@ def _check_covariance(S: Floats, name: str) -> None:
 def _read_counts(content: Mapping[str, Any]) -> dict[str, Any]:
     """Read what is said in single numbers and words."""
     clusters, frame, pieces = (content.get(one) for one in ("clusters", "frame", "truncated"))
-    robust = content.get("robust")
-    if not isinstance(robust, bool):
-        raise InputError("robust must be true or false.")
+    # Older files know of no weights.
+    robust, weighted = content.get("robust"), content.get("weighted", False)
+    if not isinstance(robust, bool) or not isinstance(weighted, bool):
+        raise InputError("robust and weighted must be true or false.")
     error = _number(content, "log_likelihood_error")
     if error < 0.0:
         raise InputError("log_likelihood_error must not be negative.")
@@ -204,6 +208,8 @@ def _read_counts(content: Mapping[str, Any]) -> dict[str, Any]:
         "notes": read_notes(content.get("notes")),
         "clusters": None if clusters is None else whole(clusters, "clusters", 1, 2**63),
         "is_robust": robust,
+        "is_weighted": weighted,
+        "penalty": _read_penalty(content.get("penalty")),
         "frame": None if frame is None else one_of(frame, LIBRARIES, "frame"),
         # Ends for each row are the table's.
         "truncation": None if none is None else (none, none),
@@ -224,6 +230,16 @@ def _is_pair(outcomes: int) -> Callable[[Any], bool]:
         return known and all(type(one) is int and 0 <= one < outcomes for one in pair)
 
     return check
+
+
+def _read_penalty(said: Any) -> Penalty | None:
+    if said is None:
+        return None
+    said = of_kind(said, dict, "penalty")
+    strength = _number(said, "strength")
+    if strength <= 0.0:
+        raise InputError("the strength of a penalty must be positive.")
+    return Penalty(one_of(said.get("kind"), PENALTIES, "kind of a penalty"), strength)
 
 
 def _number(content: Mapping[str, Any], name: str) -> float:

@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 
 from halfseen.data.table import printable
 from halfseen.solvers.result import Status
-from halfseen.solvers.summary import RULE, WIDTH, number_of, percent, short_number, shorten
+from halfseen.solvers.summary import (
+    RULE,
+    WIDTH,
+    number_of,
+    percent,
+    short_number,
+    shorten,
+    structure_lines,
+    structure_record,
+)
 
 if TYPE_CHECKING:
     from halfseen.regression.fit import RegressionFit
@@ -25,7 +34,7 @@ def summarise(fit: RegressionFit, level: float) -> str:
     """Return tables of coefficients, of residuals, and what there is to know about them."""
     parts = [_head(fit)]
     parts += [_equation(fit, j, level) for j in range(len(fit.outcomes))]
-    parts += [_residuals(fit, level), _fit_lines(fit), _notes(fit)]
+    parts += [_residuals(fit, level), structure_lines(fit.structure), _fit_lines(fit), _notes(fit)]
     return "\n".join("\n".join(part) for part in parts if part)
 
 
@@ -39,10 +48,13 @@ def _head(fit: RegressionFit) -> list[str]:
         errors = "robust standard errors"
     elif fit.covariance is None:
         errors = "no standard errors"
-    text = (
-        f"Regression of {q} outcome{'s' * (q != 1)}, {fit.rows} rows, by full-information maximum "
-        f"likelihood; {errors}."
-    )
+    if fit.is_weighted:
+        errors = f"rows are weighted; {errors}"
+    how = "full-information maximum likelihood"
+    if fit.penalty is not None:
+        strength = short_number(fit.penalty.strength or 0.0)
+        how += f" less a penalty (the {fit.penalty.kind}, strength {strength})"
+    text = f"Regression of {q} outcome{'s' * (q != 1)}, {fit.rows} rows, by {how}; {errors}."
     return textwrap.wrap(text, WIDTH)
 
 
@@ -124,6 +136,12 @@ def _residuals(fit: RegressionFit, level: float) -> list[str]:
 
 def _fit_lines(fit: RegressionFit) -> list[str]:
     """Return what model selection asks for."""
+    if fit.no_likelihood:
+        text = (
+            f"Log-likelihood {fit.log_likelihood:.3f} with {fit.parameters} parameters; not to be "
+            f"compared, and without AIC and BIC: {fit.no_likelihood}."
+        )
+        return [RULE, *textwrap.wrap(text, WIDTH)]
     return [
         RULE,
         f"Log-likelihood {fit.log_likelihood:.3f} with {fit.parameters} parameters; "
@@ -176,11 +194,14 @@ def as_dict(fit: RegressionFit, level: float) -> dict[str, Any]:
         "level": level,
         "clusters": fit.clusters,
         "robust": fit.is_robust,
+        "weighted": fit.is_weighted,
+        "penalty": None if fit.penalty is None else fit.penalty._asdict(),
         "outcomes": of_outcomes,
         "residual_covariance": {
             a: {b: number_of(fit.residual[i, j]) for j, b in enumerate(fit.outcomes)}
             for i, a in enumerate(fit.outcomes)
         },
+        "structure": None if fit.structure is None else structure_record(fit.structure),
     }
 
 

@@ -14,6 +14,7 @@ from halfseen.report import words
 from halfseen.report.marginals import column_content, drawn_cells, number, numbers, rounded
 from halfseen.report.shown_table import ShownTable, read_shown
 from halfseen.solvers.full_information.ascent import NEAR_THE_TOP
+from halfseen.solvers.structures.learned import LearnedStructure
 from halfseen.solvers.summary import REGULARISED, monte_carlo_share, shorten, steps_taken
 
 if TYPE_CHECKING:
@@ -150,6 +151,7 @@ def content_of(
         "status": words.status_of(fit),
         "columns": columns,
         "pairs": pairs,
+        "structure": structure_content(fit.structure),
         "steps_taken": steps_taken(fit),
         "climb": _climb(fit),
         "trace": _trace(fit, shown),
@@ -160,6 +162,17 @@ def content_of(
         "call": call or words.call_of(fit),
         "versions": words.versions(),
     }
+
+
+def structure_content(learned: LearnedStructure | None) -> dict[str, Any] | None:
+    """Return the parameters of the structure of a covariance; None where it has none of its own."""
+    if learned is None or not learned:
+        return None
+    told = [
+        [name, number(value, 6), None if error is None else number(error, 6)]
+        for name, value, error in learned.numbers()
+    ]
+    return {"words": learned.words, "numbers": told}
 
 
 def _law(fit: Fit) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -198,7 +199,10 @@ class Plots:
         return ax
 
     def trace(self, ax: Axes | None = None) -> Axes:
-        """Draw the means over the steps of the solver, in standard errors from the estimate."""
+        """Draw the means over the steps of the solver, in standard errors from the estimate.
+
+        The title says what the status is judged by: the log-likelihood that is left to be gained.
+        """
         trace = self._content["trace"]
         if trace is None:
             raise InputError(
@@ -217,6 +221,11 @@ class Plots:
             # A name that starts with a line below would be left out of the legend.
             label = plain("\u200b" + shorten(column["short"], 24))
             ax.plot(trace["steps"], np.array(values, dtype=float), label=label, **style)
+        if self._content["climb"] is not None and self._content["steps_taken"]:
+            # What the status is judged by: a last step may move means and gain next to nothing.
+            ax.set_title(
+                "\n".join(textwrap.wrap(self._content["steps_taken"], 62)), fontsize="small"
+            )
         ax.set_xlabel("step")
         # A step is a whole number.
         ax.locator_params(axis="x", integer=True)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.report import regression_words, words
-from halfseen.report.content import MOST_ROWS, spread_evenly
+from halfseen.report.content import MOST_ROWS, spread_evenly, structure_content
 from halfseen.report.marginals import drawn_cells, number, numbers
 from halfseen.report.regression_effects import Variables, effect_curves, read_variables
 from halfseen.report.regression_mills import mills
@@ -159,11 +159,13 @@ def content_of(
         "errors": regression_words.errors_of(fit),
         "log_likelihood": number(fit.log_likelihood),
         "log_likelihood_error": number(fit.log_likelihood_error),
+        "weighted": fit.is_weighted,
         "aic": number(fit.aic),
         "bic": number(fit.bic),
         "parameters": fit.parameters,
         "equations": equations,
         "residuals": _residuals(read, shown),
+        "structure": structure_content(read.fit.structure),
         "drawn_rows": [] if read.table is None else rows.tolist(),
         "points": _points(read, shown, rows),
         "quantiles": None if read.residuals is None else read.residuals["quantiles"][:shown],

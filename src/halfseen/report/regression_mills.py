@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr
 
 from halfseen.report.marginals import number, numbers
-from halfseen.solvers.regression.identification import COLLINEAR, mills_share, norm_logpdf
+from halfseen.solvers.regression.facts import mills_ratio
+from halfseen.solvers.regression.identification import COLLINEAR, mills_share
 
 if TYPE_CHECKING:
     from halfseen.regression.fit import RegressionFit
@@ -29,7 +29,7 @@ def mills(fit: RegressionFit, rows: NDArray[np.intp], shown: int) -> list[dict[s
     for one in model.outcomes.selections:
         by, sign = one.index, 1.0 if one.when else -1.0
         index = model.W @ fit.weights[by]
-        ratio = np.exp(norm_logpdf(index) - log_ndtr(sign * index))
+        ratio = mills_ratio(index, sign)
         for j in one.places:
             if j >= shown:
                 continue

@@ -76,6 +76,10 @@ def _least_squares(fit: RegressionFit, j: int, y: Floats) -> tuple[Floats | None
     own, out = W[np.ix_(rows, free)], fit.weights[j].copy()
     if rows.sum() <= free.sum():
         return None, np.nan
+    counts = fit.source.model.row_weights
+    if counts is not None:
+        root = np.sqrt(counts[rows])
+        own, left = own * root[:, None], left * root
     # In units of the columns, so that the rank does not depend on them.
     size = np.sqrt((own * own).sum(axis=0))
     found, _, rank, _ = np.linalg.lstsq(own / np.where(size > 0.0, size, 1.0), left, rcond=None)

@@ -6,7 +6,16 @@ from html import escape
 from typing import Any
 
 from halfseen.report.html_page import Section
-from halfseen.report.sections import choice, details, figure, part, plot, reading, repeat
+from halfseen.report.sections import (
+    choice,
+    details,
+    figure,
+    part,
+    plot,
+    reading,
+    repeat,
+    structure,
+)
 from halfseen.report.tables import (
     DASH,
     heading,
@@ -97,7 +106,8 @@ def _likelihood(content: dict[str, Any]) -> str:
         value += f' <span class="interval">{words}</span>'
     row = [value, *(td(show(content[key], 2)) for key in ("aic", "bic"))]
     row += [td(str(content["parameters"])), td(f"{content['rows']:,}")]
-    head = heading("log-likelihood", "AIC", "BIC", "parameters", "rows")
+    called = "log-pseudo-likelihood" if content["weighted"] else "log-likelihood"
+    head = heading(called, "AIC", "BIC", "parameters", "rows")
     return table("How likely the outcomes are, given the regressors", head, [row])
 
 
@@ -206,7 +216,7 @@ def _p(value: float | None) -> str:
 
 def residuals(content: dict[str, Any]) -> str:
     """Make tables of deviations and correlations, and figures of quantile residuals."""
-    out = _residual_tables(content)
+    out = structure(content) + _residual_tables(content)
     if content["points"] is None:
         return out
     equations = content["equations"]

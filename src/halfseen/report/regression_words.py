@@ -84,12 +84,22 @@ def _digits(x: float) -> str:
 
 def errors_of(fit: RegressionFit) -> str:
     """Say where standard errors come from."""
+    weighted = "Rows have weights. " if fit.is_weighted else ""
+    if fit.penalty is not None:
+        pull = f"the {fit.penalty.kind}, strength {_digits(fit.penalty.strength or 0.0)}"
+        return (
+            f"{weighted}A penalty ({pull}) pulls coefficients towards 0, so there are no standard "
+            "errors, and no intervals."
+        )
     if fit.covariance is None:
-        return "This fit has no standard errors, so there are no intervals."
+        return f"{weighted}This fit has no standard errors, so there are no intervals."
     if fit.clusters is not None:
-        return f"Standard errors are robust, from {fit.clusters:,} clusters of rows (the sandwich)."
+        clusters = f"{fit.clusters:,} clusters of rows (the sandwich)"
+        return f"{weighted}Standard errors are robust, from {clusters}."
     if fit.is_robust:
-        return "Standard errors are robust (the sandwich): they do not believe the model."
+        return (
+            f"{weighted}Standard errors are robust (the sandwich): they do not believe the model."
+        )
     return "Standard errors are those of the model, from the curvature of its likelihood."
 
 
@@ -233,7 +243,9 @@ def _options(fit: RegressionFit) -> list[str]:
         pairs = ", ".join(f"{_quoted(name)}: {kind!r}" for name, kind in told.items())
         out.append(f"kinds={{{pairs}}}")
     free = model.free[np.tril_indices(len(model.free), -1)]
-    if free.size and not free.any():
+    if model.structure is not None:
+        out.append(f"covariance={model.structure.name!r}")
+    elif free.size and not free.any():
         given = model.given[np.tril_indices(len(model.free), -1)]
         out.append("covariance=covariance" if given.any() else 'covariance="diagonal"')
     fixed = {
@@ -252,9 +264,13 @@ def _options(fit: RegressionFit) -> list[str]:
     hidden = model.outcomes.at_random & ~model.outcomes.unselected() & ~model.outcomes.data.seen
     if model.outcomes.rule is not None and hidden[:, ~model.outcomes.latent].any():
         out.append("missing_at_random=missing_at_random")
+    if fit.is_weighted:
+        out.append("weights=weights")
+    if fit.penalty is not None:
+        out.append(f"penalty={fit.penalty.kind!r}, strength={fit.penalty.strength!r}")
     if fit.clusters is not None:
         out.append("cluster=cluster")
-    elif fit.is_robust:
+    elif fit.is_robust and not fit.is_weighted:
         out.append("robust=True")
     return [*out, f"random_state={fit.source.seed!r}"]
 

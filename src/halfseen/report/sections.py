@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 
 from halfseen.report.shown_table import Kind
-from halfseen.report.tables import DASH, heading, name, readable, table, td
+from halfseen.report.tables import (
+    DASH,
+    heading,
+    name,
+    places_for,
+    readable,
+    show,
+    table,
+    td,
+)
 from halfseen.report.words import percent, signed
 from halfseen.solvers.summary import at_most, shorten
 
@@ -208,7 +217,8 @@ def correlations(content: dict[str, Any]) -> str:
         f'<div class="side">{plot("naive", label="Naive correlations")}'
         f"{plot('recovered', label='Recovered correlations')}</div>"
     )
-    return figure("correlation", inside, caption) + _correlation_table(content)
+    drawn = figure("correlation", inside, caption)
+    return structure(content) + drawn + _correlation_table(content)
 
 
 def _correlation_table(content: dict[str, Any]) -> str:
@@ -239,6 +249,23 @@ def _correlation_table(content: dict[str, Any]) -> str:
     return details(title, table(title, head, rows), ' id="correlation-table"')
 
 
+def structure(content: dict[str, Any]) -> str:
+    """Make the table of what was learned of the structure of a covariance; nothing without one."""
+    found = content["structure"]
+    if found is None:
+        return ""
+    rows = [
+        [
+            escape(called),
+            td(show(value, places_for(error, value)), "main"),
+            td(DASH if error is None else show(error, places_for(error, None))),
+        ]
+        for called, value, error in found["numbers"]
+    ]
+    title = f"Structure of the covariance: {found['words']}"
+    return table(title, heading("parameter", "estimate", "standard error"), rows)
+
+
 def convergence(content: dict[str, Any]) -> str:
     """Show the way of the solver and what sampling adds to the error."""
     climb, trace, monte_carlo = content["climb"], content["trace"], content["monte_carlo"]
@@ -255,14 +282,30 @@ def convergence(content: dict[str, Any]) -> str:
     if trace is not None:
         words = (
             f"Each line is the mean of a column, step by step, in {trace['unit']} from the estimate, "
-            "where all end. What matters is how far the last steps moved them: by hundredths of the "
-            "unit is of no consequence, by tenths says that the solver needs more steps."
+            f"where all end. {_trace_words(climb)}"
         )
         # A trace has two steps at least.
         caption = f"Means over {trace['all_steps']:,} steps.{_scale_words(content)}"
         out += f"<p>{escape(words)}</p>"
         out += figure("trace", plot("trace", "short"), escape(caption))
     return out if monte_carlo is None else out + _monte_carlo(content)
+
+
+def _trace_words(climb: dict[str, Any] | None) -> str:
+    """Say what lines of means tell of convergence: of a climb, less than its log-likelihood."""
+    if climb is None or not climb["climbs"]:
+        return (
+            "What matters is how far the last steps moved them: by hundredths of the unit is of no "
+            "consequence, by tenths says that the solver needs more steps."
+        )
+    left = climb["estimated"][-1]
+    now = "" if left is None else f" ({left:.2g} at the last step)"
+    return (
+        f"The status is not judged by these lines, but by the log-likelihood that is left{now}, in the "
+        "figure above. Each step goes where slope and curvature say that the top is, so that the last "
+        "one may still be seen: a mean that is a tenth of the unit from the top costs about 0.005 of a "
+        "unit of log-likelihood."
+    )
 
 
 def _climb_texts(climb: dict[str, Any]) -> tuple[str, str]:

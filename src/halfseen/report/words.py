@@ -15,6 +15,7 @@ from halfseen.missingness.base import Missingness
 from halfseen.missingness.truncation import RowTruncation
 from halfseen.solvers.inference.fitted_table import original_table
 from halfseen.solvers.result import Note, Status, name_some
+from halfseen.solvers.structures import Structure
 from halfseen.solvers.summary import degrees_in_words, powers_in_words, shorten
 from halfseen.version import __version__
 
@@ -299,6 +300,8 @@ def call_of(fit: Fit) -> str:
             arguments.append(f"{name}={text}")
         elif name == "names" and len(text := json.dumps(value, ensure_ascii=False)) < LONGEST_NAMES:
             arguments.append(f"names={text}")
+        elif isinstance(value, Structure) and len(value.name) < LONGEST_NAMES:
+            arguments.append(f"{name}={json.dumps(value.name)}")
         elif value is not None:
             arguments.append(f"{name}={name}")
     if source.missing_at_random is not None and "missing_at_random" not in given_too:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,33 @@ def is_dask(X: Any) -> bool:
     """Whether something is a collection of Dask; Dask is not imported to find out."""
     root = type(X).__module__.split(".")[0]
     return root in ("dask", "dask_expr") and hasattr(X, "__dask_graph__")
+
+
+def is_dask_frame(X: Any) -> bool:
+    """Whether something is a data frame of Dask."""
+    return is_dask(X) and _kind(X) == "DataFrame"
+
+
+@dataclass(frozen=True, eq=False)
+class HeldFrame:
+    """A part of a data frame that was computed, on the worker that has it."""
+
+    part: Any
+
+    def frame(self) -> Any:
+        """Return the part."""
+        return self.part
+
+
+@dataclass(frozen=True, eq=False)
+class DelayedFrame:
+    """A part of a data frame that is computed in this process each time it is read."""
+
+    part: Any
+
+    def frame(self) -> Any:
+        """Compute the part."""
+        return self.part.compute(scheduler="synchronous")
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,24 +100,50 @@ def dask_blocks(X: Any, client: Any = None, names: Sequence[str] | None = None) 
     # One chunk for all columns, so that a chunk is a set of whole rows.
     chunks = list(X.to_delayed() if is_frame else X.rechunk({1: -1}).to_delayed().ravel())
     known = None if is_frame else [None if np.isnan(size) else int(size) for size in X.chunks[0]]
-    pieces, sizes = _here(chunks, known) if client is None else _on_workers(chunks, client)
+    if client is None:
+        pieces, sizes = _here(chunks, known)
+    else:
+        pieces, sizes = _on_workers(chunks, client, _held, _count)
+    return _without_empty(columns, pieces, sizes)
+
+
+def dask_frames(X: Any, columns: Sequence[str], client: Any = None) -> RowBlocks:
+    """Take some columns of a Dask data frame as a table in pieces; they may hold anything."""
+    known = {str(name): name for name in X.columns}
+    # One without columns counts its rows all the same.
+    chunks = list(X[[known[name] for name in columns]].to_delayed())
+    if client is None:
+        pieces: list[Any] = [DelayedFrame(chunk) for chunk in chunks]
+        sizes = [len(piece.frame()) for piece in pieces]
+    else:
+        pieces, sizes = _on_workers(chunks, client, HeldFrame, _count_frame)
+    return _without_empty(tuple(columns), pieces, sizes)
+
+
+def _without_empty(names: tuple[str, ...], pieces: list[Any], sizes: list[int]) -> RowBlocks:
+    """Leave chunks out that have no rows."""
     full = [k for k, size in enumerate(sizes) if size]
     n = sum(sizes)
     if n < FEWEST_ROWS:
         raise InputError(
-            f"at least {FEWEST_ROWS} rows are needed; got n_samples = {n} (shape {(n, len(columns))})."
+            f"at least {FEWEST_ROWS} rows are needed; got n_samples = {n} (shape {(n, len(names))})."
         )
-    return RowBlocks(columns, tuple(pieces[k] for k in full), tuple(sizes[k] for k in full))
+    return RowBlocks(names, tuple(pieces[k] for k in full), tuple(sizes[k] for k in full))
 
 
-def _on_workers(chunks: list[Any], client: Any) -> tuple[list[Any], list[int]]:
+def _on_workers(
+    chunks: list[Any],
+    client: Any,
+    held: Callable[[Any], Any],
+    rows_of: Callable[[Any], int],
+) -> tuple[list[Any], list[int]]:
     """Compute the chunks on the workers; only their numbers of rows are brought here."""
     name = uuid.uuid4().hex
     computed = client.compute(chunks)
     keys = [f"halfseen-chunk-{name}-{k}" for k in range(len(chunks))]
-    pieces = client.map(_held, computed, key=keys, pure=False)
+    pieces = client.map(held, computed, key=keys, pure=False)
     keys = [f"halfseen-rows-{name}-{k}" for k in range(len(chunks))]
-    counts = client.map(_count, pieces, key=keys, pure=False)
+    counts = client.map(rows_of, pieces, key=keys, pure=False)
     engine = ClusterEngine(client)
     # One at a time, through deaths of workers; a chunk that fails takes the others with it.
     return pieces, [engine.bring(count, [*computed, *pieces, *counts]) for count in counts]
@@ -117,6 +170,10 @@ def _held(chunk: Any) -> HeldChunk:
 
 def _count(piece: HeldChunk) -> int:
     return len(piece.values)
+
+
+def _count_frame(piece: HeldFrame) -> int:
+    return len(piece.part)
 
 
 def _kind(X: Any) -> str:

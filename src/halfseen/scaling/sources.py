@@ -96,8 +96,18 @@ def held_table(X: Any, blocks: RowBlocks) -> Table | None:
     return Table(values, blocks.names)
 
 
-def engine_for(client: Any, memory: Any, scratch: Any, n_jobs: int | None, columns: int) -> Engine:
-    """Return who does the work on a table: a cluster, or this process within its memory."""
+def engine_for(
+    client: Any,
+    memory: Any,
+    scratch: Any,
+    n_jobs: int | None,
+    columns: int,
+    set_aside: int = 0,
+) -> Engine:
+    """Return who does the work on a table: a cluster, or this process within its memory.
+
+    So many bytes are ``set_aside`` for what comes into memory after the rows.
+    """
     if client is not None:
         for name, value in (("memory", memory), ("scratch", scratch)):
             if value is not None:
@@ -111,4 +121,6 @@ def engine_for(client: Any, memory: Any, scratch: Any, n_jobs: int | None, colum
         raise InputError(f"scratch must be a folder that is there; got {scratch!r}.")
     least = LEAST + 8 * MATRICES * columns**2
     left = free_bytes() // 2 if memory is None else budget(memory, least)
-    return LocalEngine(scratch, n_jobs, left, parse_memory(memory))
+    promised = parse_memory(memory)
+    kept = None if promised is None else promised - set_aside
+    return LocalEngine(scratch, n_jobs, left, kept)

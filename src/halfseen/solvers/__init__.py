@@ -5,9 +5,11 @@ stands above ``halfseen.results``; what is behind it, below.
 """
 
 from halfseen.data.powers import LearnedPower
+from halfseen.grouped import Door, GroupDifferences, GroupedFit, GroupMeans, returning_groups
 from halfseen.results import Fit, returning_fits
 from halfseen.solvers.fit import fit as _fit
 from halfseen.solvers.full_information.full import full as _full
+from halfseen.solvers.groups.tests import GroupTest
 from halfseen.solvers.inference.bootstrap import Bootstrap
 from halfseen.solvers.inference.confidence import Profile
 from halfseen.solvers.inference.intervals import Intervals
@@ -27,7 +29,7 @@ from halfseen.solvers.truncated_sgd import truncated_sgd as _truncated_sgd
 from halfseen.solvers.truncation import truncation as _truncation
 from halfseen.solvers.truncation_psgd import truncation_psgd as _truncation_psgd
 
-fit = returning_fits(_fit, __name__)
+fit: Door = returning_groups(_fit, __name__)
 full = returning_fits(_full, __name__)
 missing_descent = returning_fits(_missing_descent, __name__)
 pairwise = returning_fits(_pairwise, __name__)
@@ -39,6 +41,10 @@ __all__ = [
     "METHODS",
     "Bootstrap",
     "Fit",
+    "GroupDifferences",
+    "GroupMeans",
+    "GroupTest",
+    "GroupedFit",
     "Intervals",
     "LearnedPower",
     "Loss",

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from halfseen.data.grouping import split_groups
 from halfseen.data.interval_data import IntervalData
+from halfseen.data.rounding import Rounded, as_recorded
 from halfseen.data.table import TableKind, listed_names
 from halfseen.errors import (
     AssumptionWarning,
@@ -24,29 +26,33 @@ from halfseen.missingness.base import Missingness, RuleKind
 from halfseen.scaling.sources import blocks_of, engine_for
 from halfseen.seeds import RandomState
 from halfseen.solvers.fit_pieces import CHECKPOINTS, fit_pieces
+from halfseen.solvers.groups.by_group import ByGroup, check_options, check_table
 from halfseen.solvers.methods import Method, choose
 from halfseen.solvers.prepare import hidden_by, warn
 from halfseen.solvers.prepared_table import PreparedTable, read_given
 from halfseen.solvers.result import Estimate, Status, name_some
 from halfseen.solvers.scales import check_powers, power_notes, to_model_scale
+from halfseen.solvers.slabs import slab_notes
+from halfseen.solvers.structures import Structure
 
 
 def fit(
     X: Any,
-    missingness: Missingness | None = None,
+    missingness: Missingness | Rounded | None = None,
     method: str = "auto",
     *,
-    covariance: ArrayLike | str | None = None,
+    covariance: ArrayLike | str | Structure | None = None,
     random_state: RandomState = None,
     progress: bool = False,
     n_jobs: int | None = None,
     names: Sequence[str] | None = None,
     transforms: Any = None,
+    by: Any = None,
     client: Any = None,
     memory: str | float | None = None,
     scratch: str | os.PathLike[str] | None = None,
     **options: Any,
-) -> Estimate:
+) -> Estimate | ByGroup:
     """Learn the Gaussian behind a table with hidden values.
 
     Parameters
@@ -57,14 +63,17 @@ def fit(
         pieces, and may be larger than memory.
     missingness : Missingness, optional
         What hides a value: SelfCensoring, DetectionLimits, SelfSelection, LinearThreshold, Combined
-        or RowTruncation. None: nothing does, and NaN is missing at random.
+        or RowTruncation. None: nothing does, and NaN is missing at random. Or ``rounded(...)``: recorded
+        values stand for intervals.
     method : str
         One of ``halfseen.solvers.METHODS``. "auto" takes the sharpest that the data allow: ``full``,
         but ``truncated_sgd`` for ``RowTruncation``, and ``pairwise`` for moments. ``full`` and
         ``pairwise`` believe that a hidden cell was hidden by the rule; ``truncation`` does not.
-    covariance : array-like of shape (d, d) or str, optional
-        The covariance, where it is known; or, for ``full``, what it may be: "diagonal", "shrinkage" or
-        "sparse".
+    covariance : array-like of shape (d, d), structure or str, optional
+        The covariance, where it is known; or, for ``full``, what it may be: "diagonal", "shrinkage",
+        "sparse", or a structure such as ``CompoundSymmetry()``, ``AR1()``, ``Toeplitz()``,
+        ``Factor(2)``, ``Kronecker(2, 4)``, ``RandomEffects(Z)``, ``BlockDiagonal([2, 3])``, or its
+        text, "ar1".
     random_state : int, Generator or None
         Seed of the methods that sample.
     progress : bool
@@ -77,6 +86,10 @@ def fit(
         The scale on which columns are normal: "log", "log10", "sqrt", "boxcox", "yeojohnson", a power
         such as "boxcox(0.3)", or "none"; one for all, one for each, or by name in a dict. Powers that
         are not given are learned from values and holes. Limits and rules are stated in original units.
+    by : str or sequence, optional
+        Groups of rows that are to be compared: the name of a column of a data frame, or of one that
+        ``read_csv(..., keep=)`` kept, or a label for each row. Needs ``full`` with a free covariance
+        and normal errors.
     client : dask.distributed.Client, optional
         A cluster that does the work. The answer is, to the last bit, that of one machine with the same
         pieces: row groups of Parquet files, chunks of Dask arrays.
@@ -99,7 +112,7 @@ def fit(
 
     Returns
     -------
-    Fit
+    Fit, or with ``by`` a GroupedFit
 
     Examples
     --------
@@ -112,23 +125,34 @@ def fit(
     >>> bool(hs.metrics.mahalanobis_error(fit.mean, truth) < 0.05)
     True
     """
-    _check_rule(missingness)
     names = None if names is None else listed_names(names)
+    grouping = None
+    if by is not None:
+        in_pieces = blocks_of(X, names, client, memory, scratch) is not None
+        check_options(method, {**options, "covariance": covariance}, in_pieces)
+        X, grouping = split_groups(X, by)
+    rule: Any = missingness
+    if isinstance(missingness, Rounded):
+        at_random = options.get("missing_at_random")
+        X, rule, at_random = as_recorded(X, missingness, at_random, names)
+        options = {**options, "missing_at_random": at_random}
+    _check_rule(rule)
     call = _call(options, covariance, transforms, names, random_state)
     options = {**options, "covariance": covariance}
     shared = {"random_state": random_state, "progress": progress, "n_jobs": n_jobs}
     blocks = blocks_of(X, names, client, memory, scratch)
     if blocks is not None:
         engine = engine_for(client, memory, scratch, n_jobs, blocks.shape[1])
-        found = fit_pieces(
-            blocks, X, missingness, method, engine, transforms, options, shared, call
-        )
+        found = fit_pieces(blocks, X, rule, method, engine, transforms, options, shared, call)
         return _with_warning(found)
-    data = read_given(X, missingness, names, call, n_jobs)
+    data = read_given(X, rule, names, call, n_jobs)
+    if grouping is not None:
+        check_table(grouping, data)
     chosen = choose(method, data.kind, data.stated, transforms is not None)
     if data.stated is not None and options.get("missing_at_random") is None:
         _warn_of_blanks(data, chosen)
-    return _with_warning(_fit_table(chosen, data, transforms, chosen.options(options, shared)))
+    result = _with_warning(_fit_table(chosen, data, transforms, chosen.options(options, shared)))
+    return result if grouping is None else ByGroup(result, grouping)
 
 
 def _call(
@@ -210,7 +234,7 @@ def _fit_table(
         result,
         source=result.source or replace(data.source, n_jobs=options.get("n_jobs")),
         parameters=None if result.parameters is None else result.parameters + learned,
-        notes=(*result.notes, *power_notes(powers or (), data.names)),
+        notes=(*result.notes, *power_notes(powers or (), data.names), *slab_notes(data, result)),
         transforms=scales,
         powers=powers,
         frame=data.frame,

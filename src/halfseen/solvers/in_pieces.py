@@ -94,7 +94,7 @@ class InPieces:
 
     def moments(self) -> PairMoments:
         """Read every piece once; return the moments of all."""
-        with self._told_by_file(), self._shown("reading"):
+        with shown(self.engine, "reading", self.blocks, self.progress):
             pieces, places = self.blocks.pieces, self.places
             # All in the units of the first, so that they are merged by adding.
             first = self._stream(pieces[:1], places[:1], None)
@@ -115,7 +115,7 @@ class InPieces:
         """Read every piece twice; return rows that the engine keeps."""
         moments = self.moments()
         centre, scale = units_of(moments)
-        with self._told_by_file(), self._shown("laying out"):
+        with shown(self.engine, "laying out", self.blocks, self.progress):
             fixed = self.engine.make(
                 shard, self.blocks.pieces, self.places, self.reader, centre, scale
             )
@@ -136,26 +136,28 @@ class InPieces:
         )
         return KeptRows(overview, self.engine, fixed, moments)
 
-    @contextmanager
-    def _shown(self, title: str) -> Iterator[None]:
-        """Show a bar while pieces are read."""
-        with progress_bar(title, len(self.blocks), self.progress) as advance:
-            self.engine.tick = advance
-            try:
-                yield
-            finally:
-                self.engine.tick = None
 
-    @contextmanager
-    def _told_by_file(self) -> Iterator[None]:
-        """Add the file, and the row in it, to the row that an error names."""
+@contextmanager
+def shown(engine: Engine, title: str, blocks: RowBlocks, progress: bool) -> Iterator[None]:
+    """Show a bar while pieces are read, and say in errors in which file a row is."""
+    with told_by_file(blocks), progress_bar(title, len(blocks), progress) as advance:
+        engine.tick = advance
         try:
             yield
-        except InputError as error:
-            told = "" if error.row is None else describe_row(self.blocks, error.row)
-            if told != error.where:
-                error.where = f"{told} ({error.where} of all)"
-            raise
+        finally:
+            engine.tick = None
+
+
+@contextmanager
+def told_by_file(blocks: RowBlocks) -> Iterator[None]:
+    """Add the file, and the row in it, to the row that an error names."""
+    try:
+        yield
+    except InputError as error:
+        told = "" if error.row is None else describe_row(blocks, error.row)
+        if told != error.where:
+            error.where = f"{told} ({error.where} of all)"
+        raise
 
 
 def _scales(given: Any, names: tuple[str, ...]) -> tuple[Transform, ...]:

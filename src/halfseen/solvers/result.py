@@ -45,6 +45,10 @@ class Status(enum.Enum):
         "There are less than two rows for each column, so correlations were pulled towards zero to "
         "make the covariance usable."
     )
+    AT_BOUND = (
+        "A parameter of the structure of the covariance is at its bound, such as a variance of zero: a "
+        "simpler structure does as well."
+    )
     PROJECTED = (
         "The pairs did not fit together to a positive definite covariance; the nearest one was "
         "taken. More rows would help."

@@ -24,6 +24,7 @@ from halfseen.missingness.base import Missingness
 from halfseen.missingness.written import CannotBeWritten, NotSaved, read_rule, write_rule
 from halfseen.solvers.descent_defaults import Defaults
 from halfseen.solvers.result import Note, Status
+from halfseen.solvers.structures import Structure
 
 Floats = NDArray[np.float64]
 Shape = tuple[str, tuple[float, float] | None]
@@ -248,6 +249,9 @@ def _write_value(value: Any, store: Store, prefix: str) -> Any:
         value = value.item()
     if value is None or isinstance(value, bool | int | float | str):
         return value
+    if isinstance(value, Structure):
+        # Which is read again wherever it is asked for.
+        return value.name
     if isinstance(value, list):
         return _write_list(value, store, prefix)
     if isinstance(value, np.ndarray) and value.dtype.kind in "fiub" and value.dtype.itemsize <= 8:

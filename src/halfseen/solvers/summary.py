@@ -14,6 +14,7 @@ from halfseen.checks import whole_number
 from halfseen.data.table import printable
 from halfseen.data.transforms import Identity, Log
 from halfseen.solvers.inference.intervals import NAMES, Limits, Methods
+from halfseen.solvers.structures.learned import LearnedStructure, structure_of
 
 if TYPE_CHECKING:
     from halfseen.results import Fit
@@ -38,21 +39,24 @@ METHODS = {
 REGULARISED = ("shrinkage", "sparse")
 # A gain in log-likelihood below this is not worth its digits.
 SMALLEST_GAIN = 0.001
-# Learned powers that are listed.
-MOST_POWERS = 6
+# Learned powers that are listed, and numbers of a structure of the covariance.
+MOST_POWERS, MOST_NUMBERS = 6, 20
 
 
-def summarise(fit: Fit, most_columns: int = 40, most_correlations: int = 8) -> str:
+def summarise(
+    fit: Fit, most_columns: int = 40, level: float = 0.95, most_correlations: int = 8
+) -> str:
     """Return a table of what was learned, in 80 columns of text."""
     most_columns = whole_number("most_columns", most_columns, 0)
-    parts = [_head(fit), _columns(fit, most_columns)]
+    parts = [_head(fit, level), _columns(fit, most_columns)]
     if fit.transforms is not None:
-        parts.append(_original(fit, most_columns))
-    parts += [_correlations(fit, most_correlations), _notes(fit)]
+        parts.append(_original(fit, most_columns, level))
+    correlations = _correlations(fit, most_correlations, level)
+    parts += [structure_lines(fit.structure), correlations, _notes(fit, level)]
     return "\n".join("\n".join(part) for part in parts if part)
 
 
-def _head(fit: Fit) -> list[str]:
+def _head(fit: Fit, level: float) -> list[str]:
     hidden = 1.0 - float(fit.seen_share.mean())
     law = "normal distribution"
     if fit.tails is not None:
@@ -66,7 +70,7 @@ def _head(fit: Fit) -> list[str]:
     if fit.transforms is not None:
         text += f" Scale of the model: {_scales(fit)}."
     if fit.powers is not None:
-        text += f" Learned: {powers_in_words(fit)}."
+        text += f" Learned: {powers_in_words(fit, level)}."
     return textwrap.wrap(text, WIDTH)
 
 
@@ -91,6 +95,9 @@ def _structure(fit: Fit) -> str:
     }
     # As a text: the history of a fit that was loaded may hold anything.
     name = str(fit.history.get("covariance_structure", ""))
+    structure = structure_of(fit.history, fit.names)
+    if structure is not None:
+        return f" Structure: {structure.words}."
     return f" Structure: {words[name]}." if name in words else ""
 
 
@@ -108,13 +115,14 @@ def _scales(fit: Fit) -> str:
     )
 
 
-def powers_in_words(fit: Fit) -> str:
+def powers_in_words(fit: Fit, level: float = 0.95) -> str:
     """Powers that were learned, with their intervals."""
     told = []
     for name, one in zip(fit.names, fit.powers or (), strict=True):
         if one is not None:
-            low, high = one.interval(0.95)
-            told.append(f"{shorten(name, 24)} {one.power:.2g} (95 %: {low:.2g} to {high:.2g})")
+            low, high = one.interval(level)
+            ends = f"{100 * level:g} %: {low:.2g} to {high:.2g}"
+            told.append(f"{shorten(name, 24)} {one.power:.2g} ({ends})")
     more = f" and {len(told) - MOST_POWERS} more" if len(told) > MOST_POWERS else ""
     return f"power{'s' if len(told) > 1 else ''} of {', '.join(told[:MOST_POWERS])}{more}"
 
@@ -144,13 +152,14 @@ def _columns(fit: Fit, most: int) -> list[str]:
     return lines
 
 
-def _original(fit: Fit, most: int) -> list[str]:
+def _original(fit: Fit, most: int, level: float) -> list[str]:
     """Medians and means in original units."""
     assert fit.transforms is not None
-    found = fit.original_scale(labels=False)
+    found = fit.original_scale(level, labels=False)
     all_logs = all(isinstance(t, Log) for t in fit.transforms)
     word = "geometric mean" if all_logs else "median"
-    head = f"{'In original units':<24} {word:>14}  {'95 % interval':<20} {'mean':>8} {'P95':>8}"
+    interval = f"{100 * level:g} % interval"
+    head = f"{'In original units':<24} {word:>14}  {interval:<20} {'mean':>8} {'P95':>8}"
     lines = ["", head.rstrip(), RULE]
     last = len(found.probabilities) - 1
     for j, name in enumerate(fit.names[:most]):
@@ -162,7 +171,7 @@ def _original(fit: Fit, most: int) -> list[str]:
     return lines
 
 
-def _correlations(fit: Fit, most: int) -> list[str]:
+def _correlations(fit: Fit, most: int, level: float) -> list[str]:
     d = len(fit.names)
     if d < 2:
         return []
@@ -172,8 +181,8 @@ def _correlations(fit: Fit, most: int) -> list[str]:
     title = "Correlation" if len(r) <= most else f"Correlation (strongest {most} of {len(r)})"
     intervals = None
     if fit.uncertainty is not None:
-        intervals = fit.confidence_interval(0.95).without_labels().correlation
-    head = f"{title:<50} {'estimate':>9}" + ("   95 % interval" if intervals else "")
+        intervals = fit.confidence_interval(level).without_labels().correlation
+    head = f"{title:<50} {'estimate':>9}" + (f"   {100 * level:g} % interval" if intervals else "")
     lines = ["", head, RULE]
     for k in order:
         pair = f"{shorten(fit.names[i[k]], 23)} ~ {shorten(fit.names[j[k]], 23)}"
@@ -185,7 +194,21 @@ def _correlations(fit: Fit, most: int) -> list[str]:
     return lines
 
 
-def _notes(fit: Fit) -> list[str]:
+def structure_lines(learned: LearnedStructure | None) -> list[str]:
+    """Return the parameters of the structure of a covariance, the first of many."""
+    if learned is None or not learned:
+        return []
+    numbers = learned.numbers()
+    lines = ["", f"{'Structure of the covariance':<40} {'estimate':>10} (s.e.)".rstrip(), RULE]
+    for name, value, error in numbers[:MOST_NUMBERS]:
+        number, bracket = _with_error(value, error)
+        lines.append(f"{shorten(name, 40):<40} {number:>10} {bracket}".rstrip())
+    if len(numbers) > MOST_NUMBERS:
+        lines.append(f"… and {len(numbers) - MOST_NUMBERS} more: fit.structure has all")
+    return lines
+
+
+def _notes(fit: Fit, level: float) -> list[str]:
     text = f"{fit.status.name.replace('_', ' ').capitalize()}: {fit.status.value}"
     steps = steps_taken(fit)
     if steps is not None:
@@ -196,7 +219,7 @@ def _notes(fit: Fit) -> list[str]:
     elif noise is not None:
         text += f" Sampling adds {at_most(noise)} of a standard error to any estimate."
     if fit.uncertainty is not None:
-        text += f" Standard errors are from the observed information. {_how_found(fit)}"
+        text += f" Standard errors are from the observed information. {_how_found(fit, level)}"
     lines = ["", RULE, *textwrap.wrap(text, WIDTH)]
     for sentence in [] if fit.loss is None else fit.loss.sentences(fit.names):
         lines += textwrap.wrap(
@@ -210,9 +233,9 @@ def _notes(fit: Fit) -> list[str]:
     return lines
 
 
-def _how_found(fit: Fit) -> str:
+def _how_found(fit: Fit, level: float) -> str:
     """Say where the intervals that are shown come from."""
-    methods = fit.confidence_interval(0.95).methods["correlation"]
+    methods = fit.confidence_interval(level).methods["correlation"]
     by_profile = int((methods == "profile").sum()) // 2
     pairs = methods.shape[0] * (methods.shape[0] - 1) // 2
     if (methods == "known").all():
@@ -316,6 +339,20 @@ def shorten(name: str, width: int) -> str:
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
+def structure_record(learned: LearnedStructure) -> dict[str, Any]:
+    """Return the parameters of the structure of a covariance as plain data."""
+    return {
+        "name": learned.name,
+        "parameters": {
+            name: {
+                "estimate": number_of(value),
+                "standard_error": None if error is None else number_of(error),
+            }
+            for name, value, error in learned.numbers()
+        },
+    }
+
+
 def as_dict(fit: Fit, level: float = 0.95) -> dict[str, Any]:
     """Return everything that was learned as plain data; see ``Fit.to_dict``."""
     g = fit.gaussian
@@ -352,6 +389,8 @@ def as_dict(fit: Fit, level: float = 0.95) -> dict[str, Any]:
         out["intervals"] = {"level": level} | {
             name: _interval_record(fit, getattr(found, name), found.methods[name]) for name in NAMES
         }
+    if fit.structure is not None:
+        out["structure"] = structure_record(fit.structure)
     if fit.tails is not None:
         out["tails"] = {
             name: value if isinstance(value, bool) else number_of(value)

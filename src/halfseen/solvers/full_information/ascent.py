@@ -43,7 +43,6 @@ from halfseen.solvers.full_information.information import (
 from halfseen.solvers.full_information.m_step import (
     Free,
     MStep,
-    count_held,
     singular,
     with_floor,
 )
@@ -194,7 +193,7 @@ class Ascent:
 
     def _held(self, state: State) -> int:
         """Count the eigenvalues that are held on the edge."""
-        return count_held(self.m_step.scatter(state.covariance))
+        return self.m_step.count_held(state.covariance)
 
     def done(self, state: State) -> bool:
         """Whether the top is reached."""
@@ -264,7 +263,9 @@ class Ascent:
             if state.information is not None:
                 self._climb_again(state)
             before, state.origin = self.chart(state), (state.mean, state.covariance)
-            state.pairs = [before.carried(pair, self.chart(state)) for pair in state.pairs]
+            into = self.chart(state)
+            same = before.size == into.size
+            state.pairs = [before.carried(pair, into) for pair in state.pairs] if same else []
         state.score = self._score(state, moments, state.mean, state.covariance)
         self._aim(state)
 
@@ -292,8 +293,21 @@ class Ascent:
         stalled = len(state.climbed) == STALLED_STEPS and sum(state.climbed) < little
         if stalled:
             self._give_up(state)
+        elif state.gain <= self._enough(state) and self._leaves_bound(state):
+            state.length = 0.0
+            return
         if stalled or state.gain <= self._enough(state):
             self._end_phase(state)
+
+    def _leaves_bound(self, state: State) -> bool:
+        """Whether expectation maximisation moves a parameter away from its bound.
+
+        Scores are along the bound, and say nothing of what is to be gained from leaving it.
+        """
+        bounds = self.m_step.bounds(state.covariance)
+        if not bounds or state.moments is None:
+            return False
+        return bounds > self.m_step.bounds(self.m_step.solve(state.moments, self.n)[1])
 
     def _give_up(self, state: State) -> None:
         """Believe what the last steps gained, whatever the slope promises."""
@@ -361,11 +375,11 @@ class Ascent:
             assert state.moments is not None
             return self.m_step.solve(state.moments, self.n), 0.0
         chart = self.chart(state)
-        here = chart.coordinates(state.mean, state.covariance)
         root = np.linalg.cholesky(state.covariance)
         length = state.length
         for _ in range(MOST_HALVINGS):
-            mean, covariance = chart.moved(here + length * state.direction)
+            place = state.mean, state.covariance
+            mean, covariance = chart.stepped(*place, length * state.direction)
             inner = np.linalg.solve(root, np.linalg.solve(root, covariance).T)
             ratio = np.linalg.eigvalsh(0.5 * (inner + inner.T))
             if LARGEST_CHANGE * ratio[0] > 1.0 and ratio[-1] < LARGEST_CHANGE:
@@ -444,7 +458,6 @@ class Ascent:
         """
         chart = self.chart(state)
         sampling = self._sampling(state, min(state.points, self.first_points))
-        here = chart.coordinates(state.mean, state.covariance)
 
         def ask(place: tuple[Floats, Floats]) -> Floats:
             return chart.score(self.rows.expect(*place, sampling)[0], *place)
@@ -452,7 +465,9 @@ class Ascent:
         def fall(direction: Floats) -> Floats:
             complete = chart.information_times(direction)
             share = PROBE / np.sqrt(direction @ complete)
-            shown = (before - ask(chart.moved(here + share * direction))) / share
+            shown = (
+                before - ask(chart.stepped(state.mean, state.covariance, share * direction))
+            ) / share
             return np.asarray(shown + (1.0 - LARGEST_STEP_SHARE) * complete)
 
         before = ask((state.mean, state.covariance)) if here_known is None else here_known

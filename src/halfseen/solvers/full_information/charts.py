@@ -16,7 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.solvers.full_information.expectation import Moments
-from halfseen.solvers.full_information.m_step import HELD, Free, MStep, singular
+from halfseen.solvers.full_information.m_step import (
+    HELD,
+    CovarianceStructure,
+    Free,
+    MStep,
+    bounds_of,
+    singular,
+)
 from halfseen.theta import entries, pack, pack_slopes, stands_for, symmetric, triangle, unpack
 
 Floats = NDArray[np.float64]
@@ -25,6 +32,9 @@ Floats = NDArray[np.float64]
 # factor, complete rows say quite other things about it than there, and the place becomes the origin of
 # new ones (on the edge of the domain after every step).
 MOST_STRETCHED = 16.0
+# How curved a structure is is found from moves of its parameters by so many standard errors of one
+# complete row, up to so many of them.
+BENT, MOST_BENT = 1e-4, 200
 
 
 @dataclass(frozen=True)
@@ -59,6 +69,11 @@ class Chart:
     def basis(self) -> Floats:
         """Derivatives of (μ, Σ_ij for i >= j) in the coordinates, for other structures."""
         return self.m_step.basis(self.covariance)
+
+    @property
+    def size(self) -> int:
+        """How many coordinates there are."""
+        return len(self.complete)
 
     @cached_property
     def fixed(self) -> int:
@@ -101,6 +116,16 @@ class Chart:
         a, change = unpack(self.basis @ step, d)
         return self.mean + a, self.covariance + change
 
+    def stepped(self, mean: Floats, covariance: Floats, step: Floats) -> tuple[Floats, Floats]:
+        """Return where a step leads from some place; the covariance need not be one.
+
+        Under a curved structure from the place itself, not from its shadow on the tangent.
+        """
+        if self.whitened or self.m_step.structure.linear:
+            return self.moved(self.coordinates(mean, covariance) + step)
+        a, change = unpack(self.basis @ step, mean.size)
+        return mean + a, covariance + change
+
     def coordinates(self, mean: Floats, covariance: Floats) -> Floats:
         """Return the coordinates of a mean and a covariance (the nearest, where they have none)."""
         if self.whitened:
@@ -118,7 +143,11 @@ class Chart:
             L = self.factor
             of_mean, of_covariance = L.T @ of_mean, L.T @ of_covariance @ L
         full = pack_slopes(of_mean, of_covariance)
-        return full[self.fixed :] if self.whitened else np.asarray(self.basis.T @ full)
+        if self.whitened:
+            return full[self.fixed :]
+        if self.m_step.structure.linear:
+            return np.asarray(self.basis.T @ full)
+        return along_curve(self.basis, self.m_step.basis(covariance), full)
 
     def own_information(self, rows: Any, seed: int) -> Any:
         """Return the information, where these coordinates have a way of their own to find it."""
@@ -126,8 +155,11 @@ class Chart:
 
     def is_far(self, covariance: Floats) -> bool:
         """Whether complete rows say quite other things at a covariance than at the origin."""
-        if not self.whitened or singular(covariance):
-            return self.whitened
+        if not self.whitened and self.m_step.structure.linear:
+            return False
+        bounds = 0 if self.whitened else bounds_of(self.m_step.structure, covariance)
+        if self.size + bounds != self.m_step.count(self.mean.size) or singular(covariance):
+            return True
         ratio = np.linalg.eigvalsh(self.whiten(covariance))
         return bool(ratio[0] * MOST_STRETCHED < 1.0 or ratio[-1] > MOST_STRETCHED)
 
@@ -136,6 +168,8 @@ class Chart:
 
         With T = L₂⁻¹ L₁ a step is (T a, T B Tᵀ) there; what a score says of it stays the same.
         """
+        if not self.whitened:
+            return carried_along(pair, self.basis, into.basis)
         T = np.linalg.solve(into.factor, self.factor)
         back, d = np.linalg.inv(T), self.mean.size
         step, fall = (unpack(np.concatenate([np.zeros(self.fixed), one]), d) for one in pair)
@@ -206,6 +240,54 @@ class Chart:
         """Return L⁻¹ · L⁻ᵀ of a symmetric matrix, with L of the origin."""
         inner = np.linalg.solve(self.factor, np.linalg.solve(self.factor, change).T)
         return np.asarray(0.5 * (inner + inner.T))
+
+
+def along_curve(origin: Floats, here: Floats, slopes: Floats) -> Floats:
+    """Return derivatives in the coordinates of a chart from those in θ, where a structure is curved.
+
+    Coordinates are the shadow of a place on the tangent at the origin: with bases B₀ there and B here, a
+    move B u has the coordinates B₀⁺ B u. At a bound there are fewer of them here: there the origin is
+    moved next, and until then its own tangent stands for that here.
+    """
+    if here.shape != origin.shape:
+        return np.asarray(origin.T @ slopes)
+    moves = _shadow(origin, here)
+    return np.asarray(np.linalg.solve(moves.T, here.T @ slopes))
+
+
+def bend(structure: CovarianceStructure, covariance: Floats, slopes: Floats) -> Floats:
+    """Return what the curvature of a structure adds to second derivatives, along its basis.
+
+    Σ_m g_m ∂²Σ_m in coordinates around a covariance, for derivatives g of the log-likelihood in
+    (Σ_ij, i >= j): these vanish along the structure at a top, but not across it. From differences of
+    the basis; none at a bound, where that changes.
+    """
+    d, basis = len(covariance), structure.basis(covariance)
+    size = basis.shape[1]
+    out = np.zeros((size, size))
+    if structure.linear or bounds_of(structure, covariance) or size > MOST_BENT:
+        return out
+    P = np.linalg.inv(covariance)
+    lengths = np.sqrt([0.5 * np.sum((P @ B) * (P @ B).T) for B in symmetric(basis.T, d)])
+    for k, step in enumerate(BENT / lengths):
+        change = step * symmetric(basis[:, k], d)
+        up, down = (
+            along_curve(basis, structure.basis(covariance + side * change), slopes)
+            for side in (1.0, -1.0)
+        )
+        out[k] = (up - down) / (2.0 * step)
+    return 0.5 * (out + out.T)
+
+
+def carried_along(pair: tuple[Floats, Floats], one: Floats, other: Floats) -> tuple[Floats, Floats]:
+    """Return a step, and the fall of the score along it, on another tangent of the same structure."""
+    moves = _shadow(other, one)
+    return moves @ pair[0], np.asarray(np.linalg.solve(moves.T, pair[1]))
+
+
+def _shadow(origin: Floats, here: Floats) -> Floats:
+    """Return B₀⁺ B: bases have independent columns."""
+    return np.asarray(np.linalg.solve(origin.T @ origin, origin.T @ here))
 
 
 def chart_at(m_step: MStep, mean: Floats, covariance: Floats, rows: int) -> Chart:

@@ -26,7 +26,7 @@ from halfseen.archive import Archive, ArchiveError, read_archive, write_archive
 from halfseen.errors import HalfseenWarning, InputError, Interrupted, argument
 from halfseen.files import remove_left_behind
 from halfseen.seeds import RandomState, seed_of
-from halfseen.solvers.full_information.charts import Chart
+from halfseen.solvers.full_information.charts import chart_at
 from halfseen.solvers.full_information.climb_state import STALLED_STEPS, State
 from halfseen.solvers.full_information.expectation import Moments
 from halfseen.solvers.full_information.information import Information
@@ -75,12 +75,13 @@ def describe_run(
     m_step: MStep,
     start: tuple[Floats, Floats],
     settings: Settings,
-    options: tuple[float | None, ...],
+    options: tuple[Any, ...],
     follow_start: bool,
 ) -> Run:
     """Return a run, and what it depends on: a checkpoint of another run is of no use to it.
 
-    ``options`` are a penalty and degrees of freedom, None where they are to be found.
+    ``options`` are what else it depends on: a penalty and degrees of freedom, None where they are to be
+    found, or the equations of a regression.
     """
     structure = m_step.structure
     parts: list[Any] = [structure.name, *options, follow_start, m_step.mean, *start]
@@ -390,7 +391,7 @@ def _read_information(arrays: dict[str, Floats], run: Run) -> Information | None
     place = _read_place(arrays, "information")
     if place is None:
         return None
-    chart = Chart(run.m_step, *place, run.key["shape"][0])
+    chart = chart_at(run.m_step, *place, run.key["shape"][0])
     return Information(chart, *(arrays[f"information.{name}"] for name in _INFORMATION))
 
 

@@ -24,6 +24,7 @@ from halfseen.kernels.patterns import (
     expect_block,
     mean_block,
     order_block,
+    rows_block,
 )
 from halfseen.kernels.scale_mixture import (
     draw_scaled_block,
@@ -220,12 +221,15 @@ class Block(NamedTuple):
     groups : Grouped
     law : Law
         Kernels that say what the confined cells are.
+    weights : array or None
+        What each row counts.
     """
 
     rows: slice
     first_row: int
     groups: Grouped
     law: Law
+    weights: Floats | None = None
 
     def of(self, Y: Floats) -> Floats:
         """Return these rows of ``Y``, one after the other: kernels are compiled for no other layout."""
@@ -245,7 +249,7 @@ class Layout(NamedTuple):
     confines: Confines
 
 
-def lay_out(holes: Holes, first_row: int = 0) -> Layout:
+def lay_out(holes: Holes, first_row: int = 0, weights: Floats | None = None) -> Layout:
     """Cut a piece of a table, which begins at a row, into blocks."""
     n, d = holes.shape
     mask, step, found = at_random(holes), block_rows(d), []
@@ -254,7 +258,8 @@ def lay_out(holes: Holes, first_row: int = 0) -> Layout:
     for start in range(0, n, step):
         rows = slice(start, min(start + step, n))
         groups = grouped(holes.take(rows), mask[rows])
-        found.append(Block(rows, first_row + start, groups, law))
+        own = None if weights is None else weights[rows]
+        found.append(Block(rows, first_row + start, groups, law, own))
     return Layout(found, confines)
 
 
@@ -290,6 +295,8 @@ def expect(
     """Return sums over a block of the rows ``Y``, and the log-likelihood of each row."""
     if sampling.order is not None:
         block = block.in_order(Y, confines, sampling.order)
+    if block.weights is not None:
+        return _expect_weighted(Y, block, confines, at, sampling)
     part = block.of(Y)
     n, d = part.shape
     first, second, values = np.zeros(d), np.zeros((d, d)), np.empty(n)
@@ -302,6 +309,26 @@ def expect(
     else:
         expect_scaled_block(part, *at, *rest)
     return Sums(first, second, float(values.sum())), values
+
+
+def _expect_weighted(
+    Y: Floats, block: Block, confines: Confines, at: Parameters, sampling: Sampling
+) -> tuple[Sums, Floats]:
+    """Return the same of rows with weights, from what each says by itself."""
+    part, w = block.of(Y), block.weights
+    assert w is not None
+    n, d = part.shape
+    # Columns after the last that hides a cell are known.
+    q = int(np.flatnonzero((block.groups.sets != SEEN).any(axis=0)).max(initial=-1)) + 1
+    E, V, values = np.empty((n, q)), np.empty((n, q, q)), np.empty(n)
+    rows_block(
+        part, *at[:3], block.groups, confines, lattice(sampling.points, d),
+        sampling.shifts(block.first_row, (n, d)), block.law, E, V, values,
+    )  # fmt: skip
+    rows = np.hstack([E, part[:, q:] - at.mean[q:]])
+    second = (rows * w[:, None]).T @ rows
+    second[:q, :q] += np.tensordot(w, V, axes=1)
+    return Sums(w @ rows, second, float(w @ values)), values
 
 
 def sums_of_block(

@@ -17,6 +17,7 @@ from halfseen.missingness.base import Missingness, RuleKind
 from halfseen.parallel import resolve_jobs, single_blas_thread
 from halfseen.seeds import RandomState, seed_of
 from halfseen.solvers.full_information.checkpoint import EVERY, describe_run, open_checkpoint
+from halfseen.solvers.full_information.factors import choose_factors
 from halfseen.solvers.full_information.learn import Settings, learn
 from halfseen.solvers.full_information.learn_losses import learn_with_losses
 from halfseen.solvers.full_information.m_step import MStep, Shrinkage, Sparse
@@ -31,6 +32,7 @@ from halfseen.solvers.full_information.starts import margins, start_from
 from halfseen.solvers.full_information.tails import learn_tails, read_degrees
 from halfseen.solvers.needs import OWN_VALUE, Needs
 from halfseen.solvers.result import Estimate
+from halfseen.solvers.structures import Factor, Structure
 
 _RULES = OWN_VALUE | {RuleKind.THRESHOLDS, RuleKind.OTHER}
 NEEDS = Needs({TableKind.VALUES: _RULES, TableKind.INTERVALS: _RULES, TableKind.PIECES: _RULES})
@@ -42,7 +44,7 @@ def full(
     X: Any,
     missingness: Missingness | None = None,
     *,
-    covariance: ArrayLike | str | None = None,
+    covariance: ArrayLike | str | Structure | None = None,
     correlation: ArrayLike | None = None,
     mean: ArrayLike | None = None,
     missing_at_random: ArrayLike | None = None,
@@ -77,10 +79,12 @@ def full(
     missingness : Missingness, optional
         What hides a value; not with ``IntervalData``, which says it for each cell. None: NaN is missing
         at random.
-    covariance : array-like of shape (d, d), or {"free", "diagonal", "shrinkage", "sparse"}, optional
-        The covariance, where it is known; or what it may be. "shrinkage" pulls correlations towards
-        zero, "sparse" is the graphical lasso; both are for few rows. By default it is free, or
-        shrunken where there are less than two rows for each column.
+    covariance : array-like of shape (d, d), structure or str, optional
+        The covariance, where it is known; or what it may be: "free", "diagonal", a structure such as
+        ``CompoundSymmetry()``, ``AR1()``, ``Toeplitz()``, ``Factor(2)``, ``Kronecker(2, 4)``,
+        ``RandomEffects(Z)`` and ``BlockDiagonal([2, 3])``, or its text, "ar1". "shrinkage" pulls
+        correlations towards zero, "sparse" is the graphical lasso; both are for few rows. By default it
+        is free, or shrunken where there are less than two rows for each column.
     correlation : array-like of shape (d, d), optional
         The correlation matrix, where it is known; the scale of each column is then free.
     mean : array-like of shape (d,), optional
@@ -186,18 +190,28 @@ def full(
             first = overview.from_units(start.mean, start.covariance)
         if isinstance(m_step.structure, Shrinkage) and too_few_rows(overview) and mean is None:
             m_step = replace(m_step, margins=margins(rows))
-        first = m_step.admit(*first)
+        by_criterion = isinstance(m_step.structure, Factor) and m_step.structure.k == "bic"
+        if not by_criterion:
+            first = m_step.admit(*first)
         if kept is not None:
             run = describe_run(rows, m_step, first, settings, (penalty, degrees), start is not None)
             settings = replace(settings, checkpoint=kept.for_run(run))
         if isinstance(m_step.structure, Sparse) and penalty is None:
             m_step = replace(m_step, structure=choose_penalty(rows, m_step.mean, first, settings))
+        criteria = None
+        if by_criterion:
+            m_step, first, criteria = choose_factors(rows, m_step, first, settings)
+            options["covariance"] = m_step.structure
         common, following = (m_step, first, settings, notes), start is not None
         if lossy is not None:
-            return learn_with_losses(lossy, *common, source, following)
-        if degrees == math.inf:
-            return learn(rows, *common, source, following)
-        return learn_tails(rows, *common, degrees, source, following)
+            found = learn_with_losses(lossy, *common, source, following)
+        elif degrees == math.inf:
+            found = learn(rows, *common, source, following)
+        else:
+            found = learn_tails(rows, *common, degrees, source, following)
+    if criteria is None:
+        return found
+    return replace(found, history={**found.history, "criteria_of_factors": criteria})
 
 
 def _check_tails(m_step: MStep, loss: Any) -> None:

@@ -29,7 +29,7 @@ from halfseen.kernels.information import (
 from halfseen.kernels.paths import law_of
 from halfseen.missingness.holes import Holes
 from halfseen.seeds import Purpose, keyed_generator
-from halfseen.solvers.full_information.charts import Chart
+from halfseen.solvers.full_information.charts import Chart, bend, packed_score
 from halfseen.solvers.full_information.expectation import (
     MOST_INTEGRATED,
     Block,
@@ -224,6 +224,8 @@ def information(rows: Rows, chart: Chart, seed: int) -> Information:
     scale = n / len(chosen)
     found = _sum(rows.map(_parts, items, task)).along(into).scaled(scale)
     found = _with_closed_forms(found, chart, np.flatnonzero(rows.overview.hidden == 0))
+    if not chart.whitened and not chart.m_step.structure.linear:
+        found = _bent(found, rows, chart, task.sampling)
     first = _shares(chart, found)
     if not rows.overview.sampled or mean_only:
         return first.information
@@ -408,6 +410,22 @@ def _with_closed_forms(found: Parts, chart: Chart, columns: NDArray[np.intp]) ->
 
     whole, *taken = (elsewhere(part) for part in found)
     return Parts(whole + np.outer(root, root) * (E @ E.T), *taken)
+
+
+def _bent(found: Parts, rows: Rows, chart: Chart, sampling: Sampling) -> Parts:
+    """Add what the curvature of a structure says, whose directions are those of its tangent alone."""
+    place, d = (chart.mean, chart.covariance), chart.mean.size
+    moments = rows.expect(*place, sampling._replace(order=task_order(rows, place)))[0]
+    slopes = packed_score(moments, *place, chart.rows)[d:]
+    more = bend(chart.m_step.structure, chart.covariance, slopes)
+    whole, start = found.whole.copy(), len(found.whole) - len(more)
+    whole[start:, start:] -= more
+    return found._replace(whole=whole)
+
+
+def task_order(rows: Rows, place: tuple[Floats, Floats]) -> Parameters | None:
+    """Return the parameters by which cells of sampled rows are ordered, if there are any."""
+    return Parameters.of(*place) if rows.overview.sampled else None
 
 
 def _closed_directions(chart: Chart, columns: NDArray[np.intp]) -> Floats:

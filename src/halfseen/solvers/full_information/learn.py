@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,6 +39,7 @@ from halfseen.solvers.full_information.starts import (
 from halfseen.solvers.inference.uncertainty import StandardErrors, correlation_errors
 from halfseen.solvers.loop import iterate
 from halfseen.solvers.result import Estimate, MonteCarloErrors, Note, Source, Status, name_some
+from halfseen.solvers.structures.base import InUnits, Structure
 from halfseen.theta import pack, parameter_names, unpack
 
 Floats = NDArray[np.float64]
@@ -222,6 +223,7 @@ def learn(
         precision = precision / np.outer(about.scale, about.scale)
         history["penalty"] = structure.penalty
     notes += _notes(about, found, known, uncertainty, settings)
+    notes += bound_notes(structure, gaussian.covariance, about.names)
     return Estimate(
         gaussian,
         "full",
@@ -272,8 +274,9 @@ def _standard_errors(
     if singular(found.covariance) and about.hidden.any():
         # The likelihood has no top there, only an edge.
         return None
-    if known is None and not math.isinf(rows.degrees):
-        # Pairs of columns are those of a Gaussian.
+    structured = isinstance(m_step.structure, Structure | InUnits)
+    if known is None and (structured or not math.isinf(rows.degrees)):
+        # Pairs of columns are those of a Gaussian, whose covariances are free.
         return None
     d = about.shape[1]
     gaussian = Gaussian(*about.to_units(found.mean, found.covariance))
@@ -336,6 +339,14 @@ def _notes(
     if not found.reached:
         notes.append(short_note(found, settings))
     return notes
+
+
+def bound_notes(structure: Any, covariance: Floats, names: Sequence[str]) -> list[Note]:
+    """Say which parameters of a structure are at a bound."""
+    own = structure.structure if isinstance(structure, InUnits) else structure
+    if not isinstance(own, Structure):
+        return []
+    return [Note(Status.AT_BOUND, text) for text in own.edges(covariance, names)]
 
 
 def _few_rows_note(rows: int) -> Note:

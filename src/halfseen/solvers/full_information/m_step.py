@@ -36,11 +36,15 @@ LASSO_FLOOR, LASSO_GAP, LASSO_INNER, LASSO_PASSES = 1e-4, 1e-2, 1e-4, 100
 class CovarianceStructure(Protocol):
     """What a covariance may be."""
 
-    name: ClassVar[str]
     # Whether its estimate is pulled towards something, so that the information does not describe it.
     regularised: ClassVar[bool]
     # Whether its covariances form a linear space, which a stretched step does not leave.
     linear: ClassVar[bool]
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        ...
 
     def solve(self, S: Floats, rows: int) -> Floats:
         """Return the covariance of the structure that fits second moments S best."""
@@ -289,6 +293,13 @@ def count_held(covariance: Floats) -> int:
     return int((np.linalg.eigvalsh(correlation_of(covariance)) < HELD).sum())
 
 
+def bounds_of(structure: CovarianceStructure, covariance: Floats) -> int:
+    """Count the parameters of a structure that are at a bound: its basis leaves them out."""
+    if structure.linear or structure.regularised:
+        return 0
+    return structure.count(len(covariance)) - structure.basis(covariance).shape[1]
+
+
 @dataclass(frozen=True)
 class MStep:
     """Mean and covariance from expected moments.
@@ -343,3 +354,11 @@ class MStep:
     def scatter(self, covariance: Floats) -> Floats:
         """Return the covariance that is not to be singular: all of it."""
         return covariance
+
+    def bounds(self, covariance: Floats) -> int:
+        """Count the parameters that are at a bound."""
+        return bounds_of(self.structure, covariance)
+
+    def count_held(self, covariance: Floats) -> int:
+        """Count the eigenvalues that are held on the edge, and parameters that are at a bound."""
+        return count_held(self.scatter(covariance)) + self.bounds(covariance)

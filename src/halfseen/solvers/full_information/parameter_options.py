@@ -16,7 +16,6 @@ from halfseen.solvers.full_information.m_step import (
     LARGEST_VARIANCE,
     SMALLEST_VARIANCE,
     CovarianceStructure,
-    Diagonal,
     Free,
     Known,
     KnownCorrelation,
@@ -27,6 +26,7 @@ from halfseen.solvers.full_information.m_step import (
 )
 from halfseen.solvers.full_information.problem import Overview
 from halfseen.solvers.result import Note, Status
+from halfseen.solvers.structures import InUnits, Structure, read_structure
 
 # With fewer rows for each column a free covariance is as good as singular once cells are hidden.
 ROWS_PER_COLUMN = 2
@@ -42,7 +42,7 @@ def too_few_rows(overview: Overview) -> bool:
 
 def m_step_for(
     overview: Overview,
-    covariance: ArrayLike | str | None = None,
+    covariance: ArrayLike | str | Structure | None = None,
     correlation: ArrayLike | None = None,
     mean: ArrayLike | None = None,
     shrinkage: float | None = None,
@@ -82,7 +82,7 @@ def m_step_for(
 
 def choose_structure(
     overview: Overview,
-    covariance: ArrayLike | str | None,
+    covariance: ArrayLike | str | Structure | None,
     correlation: ArrayLike | None,
     shrinkage: float | None,
     penalty: float | None,
@@ -108,19 +108,15 @@ def choose_structure(
             raise InputError(f"shrinkage must lie between 0 and 1; got {shrinkage!r}.")
     if penalty is not None and name != "sparse":
         raise InputError('penalty= is for covariance="sparse"; say both.')
-    if name is not None:
-        structures: dict[str, CovarianceStructure | None] = {
-            "free": Free(),
-            "diagonal": Diagonal(),
-            "shrinkage": Shrinkage(shrinkage),
-            "sparse": Sparse(1.0 if penalty is None else positive_number("penalty", penalty)),
-        }
-        if name not in structures:
-            raise InputError(
-                "covariance must be an array (where it is known) or one of "
-                f"{', '.join(structures)}; got {name!r}."
-            )
-        return structures[name]
+    if name == "shrinkage":
+        return Shrinkage(shrinkage)
+    if name == "sparse":
+        return Sparse(1.0 if penalty is None else positive_number("penalty", penalty))
+    if isinstance(covariance, str | Structure):
+        structure = read_structure(covariance)
+        if not isinstance(structure, Structure):
+            return structure
+        return InUnits.of(structure.for_columns(overview.names), overview.scale)
     if covariance is None:
         return None
     known = check_covariance(covariance, d).covariance

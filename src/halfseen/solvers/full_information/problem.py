@@ -105,6 +105,8 @@ class Problem:
         Cells that were said to be missing for no modelled reason.
     kept : array of shape (n,) or None
         Where values may have been lost: the log-probability that those which are seen were not.
+    weights : array of shape (n,) or None
+        What each row counts, 1 on average.
     """
 
     Y: Floats
@@ -115,6 +117,7 @@ class Problem:
     missingness: Missingness | None
     at_random: Mask | None
     kept: Floats | None = None
+    weights: Floats | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -155,6 +158,7 @@ class Problem:
             self.missingness,
             at_random,
             None if self.kept is None else self.kept[rows],
+            None if self.weights is None else self.weights[rows],
         )
 
     def to_units(self, mean: Floats, covariance: Floats) -> tuple[Floats, Floats]:

@@ -25,6 +25,7 @@ def read_rows(
                 f"{argument('loss')} of rows that are kept elsewhere is an argument of fit."
             )
         # Moments of them are enough for a start; whoever keeps them says where they are from.
+        assert X.moments is not None
         nothing = Source(None, None, None, 0, n_jobs, {})
         return X, PreparedTable(X.moments, X.overview.missingness, nothing, n_jobs), None
     data = prepared_table(X, missingness, n_jobs)

@@ -12,6 +12,7 @@ import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, Self
 
@@ -43,6 +44,7 @@ from halfseen.solvers.full_information.shards import (
     check_piece,
     checksums,
     join_rows,
+    look_at,
     seen_moments,
     take_rows,
     to_arrays,
@@ -52,6 +54,7 @@ Floats = NDArray[np.float64]
 # The piece of the table that a block is of, what confines its cells, and the block.
 Place = tuple[Floats, Confines, Block]
 BlockWork = Callable[..., Any]
+HolesChange = Callable[[Holes], Holes]
 
 
 class Rows(ABC):
@@ -62,9 +65,12 @@ class Rows(ABC):
     overview : Overview
     degrees : float
         Degrees of freedom of their t distribution; infinite for a Gaussian.
+    weights : array of shape (n,) or None
+        What each row counts, 1 on average.
     """
 
     degrees = math.inf
+    weights: Floats | None = None
 
     def __init__(self, overview: Overview) -> None:
         self.overview = overview
@@ -83,13 +89,19 @@ class Rows(ABC):
 
     def sample(self, count: int, seed: int) -> Rows:
         """Return so many rows, drawn without replacement and held in memory; all, if there are fewer."""
+        return self if self.overview.shape[0] <= count else self.held(count, seed)
+
+    def held(self, count: int, seed: int) -> HeldRows:
+        """Return the same in memory in any case, also all of them."""
         n = self.overview.shape[0]
-        if n <= count:
-            return self
         rng = keyed_generator(seed, Purpose.ORDER_OF_ROWS)
-        Y, holes = self.take(np.sort(rng.choice(n, count, replace=False)))
+        chosen = np.sort(rng.choice(n, min(n, count), replace=False))
+        Y, holes = self.take(chosen)
         about = self.overview
         problem = Problem(Y, holes, about.centre, about.scale, about.names, about.missingness, None)
+        if self.weights is not None:
+            own = self.weights[chosen]
+            problem = replace(problem, weights=own / own.mean())
         return HeldRows(problem).with_degrees(self.degrees)
 
     @abstractmethod
@@ -98,6 +110,14 @@ class Rows(ABC):
 
         It is a function of a module, as other processes may do it.
         """
+
+    @abstractmethod
+    def look(self, work: Callable[..., Any], *common: Any) -> Any:
+        """Add up what some work says of each piece of the table: ``work(Y, holes, *common)``."""
+
+    @abstractmethod
+    def with_holes(self, change: HolesChange) -> Rows:
+        """Return the same rows with other holes, which may have other ends and nothing else."""
 
     @abstractmethod
     def check(self) -> None:
@@ -125,7 +145,7 @@ class HeldRows(Rows):
 
     def __init__(self, problem: Problem, n_jobs: int | None = None) -> None:
         super().__init__(problem.overview)
-        self.problem, self.n_jobs = problem, n_jobs
+        self.problem, self.n_jobs, self.weights = problem, n_jobs, problem.weights
         self._ordered: tuple[Parameters, list[list[Place]]] | None = None
 
     def total(self, work: BlockWork, at: Parameters, sampling: Sampling, *common: Any) -> Any:
@@ -147,6 +167,15 @@ class HeldRows(Rows):
             return work(Y, block, confines, at, as_they_are, *common)
 
         return map_in_order(ask, [place for piece in pieces for place in piece], self.n_jobs)
+
+    def look(self, work: Callable[..., Any], *common: Any) -> Any:
+        """Return what some work says of all rows: they are one piece."""
+        return work(self.problem.Y, self.problem.holes, *common)
+
+    def with_holes(self, change: HolesChange) -> HeldRows:
+        """Return the same rows with other holes."""
+        problem = replace(self.problem, holes=change(self.problem.holes))
+        return HeldRows(problem, self.n_jobs).with_degrees(self.degrees)
 
     def _in_order(self, at: Parameters | None) -> list[list[Place]]:
         """Return the blocks of each piece, with cells in the order of some parameters.
@@ -173,7 +202,8 @@ class HeldRows(Rows):
         Y, holes = self.problem.Y, self.problem.holes
         pieces = []
         for cut in row_slices(*self.overview.shape):
-            layout = lay_out(holes.take(cut), cut.start)
+            own = None if self.weights is None else self.weights[cut]
+            layout = lay_out(holes.take(cut), cut.start, own)
             pieces.append([(Y[cut], layout.confines, block) for block in layout.blocks])
         return pieces
 
@@ -212,21 +242,41 @@ class KeptRows(Rows):
     engine : Engine
     fixed : Kept
         What ``shards.to_arrays`` makes of each piece.
-    moments : PairMoments
+    moments : PairMoments, optional
         Of the seen values, in units of the table.
+    change : callable, optional
+        What is done to the holes of a piece before it is asked anything.
     """
 
     def __init__(
-        self, overview: Overview, engine: Engine, fixed: Kept, moments: PairMoments
+        self,
+        overview: Overview,
+        engine: Engine,
+        fixed: Kept,
+        moments: PairMoments | None = None,
+        change: HolesChange | None = None,
     ) -> None:
         super().__init__(overview)
-        self.engine, self.fixed, self.moments = engine, fixed, moments
+        self.engine, self.fixed, self.moments, self.change = engine, fixed, moments, change
 
     def total(self, work: BlockWork, at: Parameters, sampling: Sampling, *common: Any) -> Any:
         """Add up what some work says of each block, computed by the engine."""
         return self.engine.total(
-            ask_piece, self.fixed, common=(work, at, sampling, common), combine=operator.add
+            ask_piece,
+            self.fixed,
+            common=(work, at, sampling, common, self.change),
+            combine=operator.add,
         )
+
+    def look(self, work: Callable[..., Any], *common: Any) -> Any:
+        """Add up what some work says of each piece, computed by the engine."""
+        return self.engine.total(
+            look_at, self.fixed, common=(work, common, self.change), combine=operator.add
+        )
+
+    def with_holes(self, change: HolesChange) -> KeptRows:
+        """Return the same rows with other holes, which are made whenever they are asked."""
+        return KeptRows(self.overview, self.engine, self.fixed, self.moments, change)
 
     def check(self) -> None:
         """Raise where a row contradicts its inequalities."""
@@ -237,7 +287,7 @@ class KeptRows(Rows):
 
     def take(self, rows: NDArray[np.intp]) -> tuple[Floats, Holes]:
         """Return some rows, and their holes."""
-        return join_rows(list(self.engine.each(take_rows, self.fixed, common=(rows,))))
+        return join_rows(list(self.engine.each(take_rows, self.fixed, common=(rows, self.change))))
 
     def map(self, work: Callable[..., Any], items: Iterable[Any], *common: Any) -> Iterator[Any]:
         """Yield ``work(item, *common)`` of each item, in order, computed by the engine."""

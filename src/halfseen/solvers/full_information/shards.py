@@ -67,13 +67,14 @@ def to_arrays(problem: Problem, first_row: int) -> Arrays:
     return out
 
 
-def holes_of(fixed: Arrays) -> Holes:
-    """Return the holes of a piece."""
+def holes_of(fixed: Arrays, change: Callable[[Holes], Holes] | None = None) -> Holes:
+    """Return the holes of a piece, or others that are made of them."""
     bound = None
     if "V" in fixed:
         bound = Inequalities(fixed["V"], fixed["b"], fixed["sign"], fixed["owner"])
     sets = SetTable(**{name: fixed[f"sets.{name}"] for name in _SETS})
-    return Holes(fixed["index"], sets, fixed["set_column"], bound)
+    holes = Holes(fixed["index"], sets, fixed["set_column"], bound)
+    return holes if change is None else change(holes)
 
 
 def count(fixed: Arrays) -> Census:
@@ -113,11 +114,22 @@ def ask_piece(
     at: Parameters,
     sampling: Sampling,
     common: tuple[Any, ...],
+    change: Callable[[Holes], Holes] | None = None,
 ) -> Any:
     """Add up what some work says of each block of a piece."""
-    layout = lay_out(holes_of(fixed), int(fixed["first_row"]))
+    layout = lay_out(holes_of(fixed, change), int(fixed["first_row"]))
     Y, confines = fixed["Y"], layout.confines
     return add_in_order(work(Y, block, confines, at, sampling, *common) for block in layout.blocks)
+
+
+def look_at(
+    fixed: Arrays,
+    work: Callable[..., Any],
+    common: tuple[Any, ...],
+    change: Callable[[Holes], Holes] | None = None,
+) -> Any:
+    """Return what some work says of a piece as a whole."""
+    return work(fixed["Y"], holes_of(fixed, change), *common)
 
 
 def check_piece(fixed: Arrays, names: tuple[str, ...]) -> int:
@@ -126,11 +138,13 @@ def check_piece(fixed: Arrays, names: tuple[str, ...]) -> int:
     return len(fixed["Y"])
 
 
-def take_rows(fixed: Arrays, rows: NDArray[np.intp]) -> tuple[Floats, Holes]:
+def take_rows(
+    fixed: Arrays, rows: NDArray[np.intp], change: Callable[[Holes], Holes] | None = None
+) -> tuple[Floats, Holes]:
     """Return those rows of a piece that are asked for, of the whole table's."""
     first = int(fixed["first_row"])
     own = rows[(rows >= first) & (rows < first + len(fixed["Y"]))] - first
-    return fixed["Y"][own], only_used(holes_of(fixed).take(own))
+    return fixed["Y"][own], only_used(holes_of(fixed, change).take(own))
 
 
 def only_used(holes: Holes) -> Holes:

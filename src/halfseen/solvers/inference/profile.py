@@ -37,6 +37,7 @@ from halfseen.solvers.full_information.problem import Overview
 from halfseen.solvers.full_information.rows import HeldRows
 from halfseen.solvers.inference.fitted_table import read_source
 from halfseen.solvers.inference.intervals import FisherOf, Target
+from halfseen.solvers.structures.learned import structure_of
 from halfseen.theta import triangle, unpack
 
 if TYPE_CHECKING:
@@ -503,6 +504,8 @@ def profile_refusal(fit: Fit) -> str | None:
         return "the fit has no standard errors"
     if fit.parameters == 0:
         return "every parameter is known"
+    if structure_of(fit.history, fit.names) is not None:
+        return "the covariance has a structure, whose parameters would have to move together"
     if fit.loss is not None and fit.loss.learned.any():
         return "the share of lost values was learned, and a profile would hold it fixed"
     if fit.uncertainty.parameters is None:

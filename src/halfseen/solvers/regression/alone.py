@@ -24,10 +24,10 @@ from scipy.special import log_ndtr
 
 from halfseen.missingness.holes import SEEN
 from halfseen.solvers.full_information.problem import Problem
+from halfseen.solvers.full_information.rows import HeldRows
 from halfseen.solvers.regression.entries import Entries
-from halfseen.solvers.regression.outcomes import Outcomes
+from halfseen.solvers.regression.model import Setup
 from halfseen.solvers.regression.places import Place
-from halfseen.solvers.regression.step import RegressionStep
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -36,6 +36,8 @@ HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 # Newton's steps, halvings of one, the share of the promised gain that a step must bring, and the gain in
 # log-likelihood that may be left: the engine goes on from here, and its own end is stricter.
 MOST_STEPS, MOST_HALVINGS, PROMISED, ENOUGH = 50, 40, 1e-4, 1e-9
+# Rows that are looked at where they are kept elsewhere.
+START_ROWS = 4000
 # Log-likelihoods are compared to so many of their digits.
 ROUNDING = 1e-14
 
@@ -62,6 +64,7 @@ class Side(NamedTuple):
     """Rows that have the same ends: values, or cells with a lower end, an upper one, or both."""
 
     Z: Floats
+    counts: Floats
     lower: Ends | None
     upper: Ends | None
 
@@ -110,7 +113,7 @@ class OneOutcome:
             say = _values if side.is_seen else _intervals
             value += say(side, at.own, predictor, slope, fall)
         if self.scaled:
-            seen = sum(len(side.Z) for side in self.sides if side.is_seen)
+            seen = sum(float(side.counts.sum()) for side in self.sides if side.is_seen)
             value += seen * math.log(at.own[0])
             slope[-1] += seen / at.own[0]
             fall[-1, -1] += seen / at.own[0] ** 2
@@ -152,11 +155,11 @@ class OneOutcome:
 def _values(side: Side, own: Floats, predictor: Floats, slope: Floats, fall: Floats) -> float:
     """Add what values say: −½ z² each, apart from log τ."""
     assert side.upper is not None
-    z = side.upper.at(own, predictor)
+    z, counts = side.upper.at(own, predictor), side.counts
     moves = np.hstack([-side.Z, side.upper.extra])
-    slope -= moves.T @ z
-    fall += moves.T @ moves
-    return float(-0.5 * (z @ z) - z.size * HALF_LOG_TWO_PI)
+    slope -= moves.T @ (counts * z)
+    fall += (counts[:, None] * moves).T @ moves
+    return float(-counts @ (0.5 * z * z + HALF_LOG_TWO_PI))
 
 
 def _intervals(side: Side, own: Floats, predictor: Floats, slope: Floats, fall: Floats) -> float:
@@ -179,16 +182,17 @@ def _intervals(side: Side, own: Floats, predictor: Floats, slope: Floats, fall: 
     one = side.upper if side.lower is None else side.lower
     assert one is not None
     moves = np.hstack([-side.Z, one.extra])
-    slope += moves.T @ (q - p)
-    fall += moves.T @ ((bq - ap + (q - p) ** 2)[:, None] * moves)
+    counted = side.counts[:, None] * moves
+    slope += counted.T @ (q - p)
+    fall += counted.T @ ((bq - ap + (q - p) ** 2)[:, None] * moves)
     if side.lower is not None and side.upper is not None:
         apart = side.upper.extra - side.lower.extra
-        slope[k:] += apart.T @ q
-        across = moves.T @ ((bq + q * (q - p))[:, None] * apart)
+        slope[k:] += apart.T @ (side.counts * q)
+        across = counted.T @ ((bq + q * (q - p))[:, None] * apart)
         fall[:, k:] += across
         fall[k:] += across.T
-        fall[k:, k:] += apart.T @ ((bq + q * q)[:, None] * apart)
-    return float(mass.sum())
+        fall[k:, k:] += apart.T @ ((side.counts * (bq + q * q))[:, None] * apart)
+    return float(side.counts @ mass)
 
 
 def log_mass(a: Floats, b: Floats) -> Floats:
@@ -214,15 +218,18 @@ class Alone(NamedTuple):
     cuts: dict[str, Floats]
 
 
-def starts_alone(problem: Problem, step: RegressionStep, outcomes: Outcomes) -> Alone | None:
-    """Bring every outcome to its own top.
+def starts_alone(setup: Setup, seed: int) -> Alone | None:
+    """Bring every outcome to its own top: of all rows, or of some where rows are kept elsewhere.
 
     None where a set has several pieces, where inequalities bind cells together, or where an outcome
     has no top of its own.
     """
-    if problem.holes.inequalities is not None or not problem.holes.is_convex:
+    about = setup.rows.overview
+    if about.bound or not about.convex:
         return None
-    terms, errors = step.parts
+    rows = setup.rows
+    problem = (rows if isinstance(rows, HeldRows) else rows.held(START_ROWS, seed)).problem
+    terms, errors = setup.step.parts
     q, k = terms.offset.shape
     given = np.full(q, np.nan)
     if isinstance(errors, Entries):
@@ -230,20 +237,17 @@ def starts_alone(problem: Problem, step: RegressionStep, outcomes: Outcomes) -> 
     W = np.hstack([np.ones((len(problem.Y), 1)), problem.Y[:, q:]])
     moves = np.eye(q * k) if terms.basis is None else terms.basis
     coefficients, variances, cuts = terms.offset.copy(), np.ones(q), {}
-    first = outcomes.first_cuts()
-    for j, (name, own) in enumerate(zip(outcomes.names, moves.reshape(q, k, -1), strict=True)):
+    for j, (name, own) in enumerate(zip(about.names, moves.reshape(q, k, -1), strict=False)):
         own = _columns(own)
-        Z, offset = W @ own, W @ terms.offset[j]
-        if name in first:
-            one = _graded(outcomes.codes[:, j], Z, offset, first[name])
-        else:
-            one = _measured(problem, j, Z, offset, given[j])
+        first = setup.cuts.get(name)
+        known = Known.of(problem, j, W @ own, W @ terms.offset[j])
+        one = known.measured(given[j]) if first is None else known.graded(first)
         top = one.climb()
         if top is None:
             return None
         variances[j] = top.own[0] ** -2.0 if one.scaled else np.nan_to_num(given[j], nan=1.0)
         coefficients[j] += math.sqrt(variances[j]) * (own @ top.slopes)
-        if name in first:
+        if first is not None:
             cuts[name] = np.concatenate([[0.0], top.own])
     return Alone(Place(coefficients, np.diag(variances)), cuts)
 
@@ -258,55 +262,61 @@ def _columns(moves: Floats) -> Floats:
     return np.asarray(left[:, sizes > 1e-9 * sizes.max(initial=0.0)])
 
 
-def _one_outcome(
-    Z: Floats, seen: Mask, lower: Floats, upper: Floats, ends: EndsOf, own: Floats, scaled: bool
-) -> OneOutcome:
-    """Sort the rows by what is known of them; those of which nothing is known are left out."""
-    low, high = np.isfinite(lower) & ~seen, np.isfinite(upper) & ~seen
-    sides = []
-    if seen.any():
-        values = ends(lower[seen], seen)
-        sides.append(Side(Z[seen], values, values))
-    for below, above in ((True, False), (False, True), (True, True)):
-        rows = ~seen & (low == below) & (high == above)
-        if rows.any():
-            first = ends(lower[rows], rows) if below else None
-            sides.append(Side(Z[rows], first, ends(upper[rows], rows) if above else None))
-    return OneOutcome(sides, Top(np.zeros(Z.shape[1]), own), scaled)
+class Known(NamedTuple):
+    """What is known of one outcome: values, or the ends of cells, and what the rows count."""
 
+    Z: Floats
+    offset: Floats
+    seen: Mask
+    lower: Floats
+    upper: Floats
+    weights: Floats | None = None
 
-def _measured(problem: Problem, j: int, Z: Floats, offset: Floats, variance: float) -> OneOutcome:
-    """Collect what is known of an outcome that is a measurement, or binary."""
-    index, sets = problem.holes.index[:, j], problem.holes.sets
-    seen = index == SEEN
-    lower, upper = (np.where(seen, problem.Y[:, j], 0.0) for _ in range(2))
-    piece = sets.start[index[~seen]]
-    lower[~seen], upper[~seen] = sets.lower[piece], sets.upper[piece]
-    lower, upper = lower - offset, upper - offset
-    if math.isnan(variance):
-        return _one_outcome(Z, seen, lower, upper, _times_tau, np.ones(1), True)
-    known = 1.0 / math.sqrt(variance)
-    return _one_outcome(Z, seen, known * lower, known * upper, _as_they_are, np.empty(0), False)
+    @classmethod
+    def of(cls, problem: Problem, j: int, Z: Floats, offset: Floats) -> Known:
+        """Collect it from the holes of a table."""
+        index, sets = problem.holes.index[:, j], problem.holes.sets
+        seen = index == SEEN
+        lower, upper = (np.where(seen, problem.Y[:, j], 0.0) for _ in range(2))
+        piece = sets.start[index[~seen]]
+        lower[~seen], upper[~seen] = sets.lower[piece], sets.upper[piece]
+        return cls(Z, offset, seen, lower, upper, problem.weights)
 
+    def measured(self, variance: float) -> OneOutcome:
+        """Take it for a measurement, or for a binary outcome, whose cut point is 0."""
+        known = 1.0 if math.isnan(variance) else 1.0 / math.sqrt(variance)
 
-def _graded(codes: Floats, Z: Floats, offset: Floats, cuts: Floats) -> OneOutcome:
-    """Collect what is known of an ordered outcome, from the numbers of its categories."""
-    lower = np.where(codes > 0, codes - 1.0, -np.inf)
-    upper = np.where(codes < cuts.size, codes, np.inf)
-    unknown = np.isnan(codes)
-    lower[unknown], upper[unknown] = -np.inf, np.inf
+        def ends(values: Floats, rows: Mask) -> Ends:
+            values = known * (values - self.offset[rows])
+            if math.isnan(variance):
+                return Ends(np.zeros(values.size), values[:, None])
+            return Ends(values, np.empty((values.size, 0)))
 
-    def ends(numbers: Floats, rows: Mask) -> Ends:
-        # The first cut point is 0.
-        return Ends(-offset[rows], np.eye(cuts.size)[numbers.astype(int), 1:])
+        own = np.ones(1) if math.isnan(variance) else np.empty(0)
+        return self._sorted(ends, own, math.isnan(variance))
 
-    nowhere = np.zeros(codes.size, dtype=bool)
-    return _one_outcome(Z, nowhere, lower, upper, ends, cuts[1:], False)
+    def graded(self, cuts: Floats) -> OneOutcome:
+        """Take it for an ordered outcome, whose cells lie between these cut points."""
 
+        def ends(values: Floats, rows: Mask) -> Ends:
+            # The first cut point is 0.
+            own = np.eye(cuts.size)[np.searchsorted(cuts, values)]
+            return Ends(-self.offset[rows], own[:, 1:])
 
-def _times_tau(values: Floats, rows: Mask) -> Ends:
-    return Ends(np.zeros(values.size), values[:, None])
+        return self._sorted(ends, cuts[1:], False)
 
-
-def _as_they_are(values: Floats, rows: Mask) -> Ends:
-    return Ends(values, np.empty((values.size, 0)))
+    def _sorted(self, ends: EndsOf, own: Floats, scaled: bool) -> OneOutcome:
+        """Sort the rows by what is known of them; those of which nothing is known are left out."""
+        low, high = np.isfinite(self.lower) & ~self.seen, np.isfinite(self.upper) & ~self.seen
+        counts = np.ones(len(self.Z)) if self.weights is None else self.weights
+        sides = []
+        if self.seen.any():
+            values = ends(self.lower[self.seen], self.seen)
+            sides.append(Side(self.Z[self.seen], counts[self.seen], values, values))
+        for below, above in ((True, False), (False, True), (True, True)):
+            rows = ~self.seen & (low == below) & (high == above)
+            if rows.any():
+                first = ends(self.lower[rows], rows) if below else None
+                last = ends(self.upper[rows], rows) if above else None
+                sides.append(Side(self.Z[rows], counts[rows], first, last))
+        return OneOutcome(sides, Top(np.zeros(self.Z.shape[1]), own), scaled)

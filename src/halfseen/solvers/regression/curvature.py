@@ -126,6 +126,8 @@ def fall_of_block(
             for place, there in (move.low, move.high)
         )
         change = (low - high) / move.apart
+        if block.weights is not None:
+            change *= block.weights[:, None]
         return np.hstack([change[:, :q], change[:, q:] @ basis])
 
     for a, move in enumerate(moves[0]):

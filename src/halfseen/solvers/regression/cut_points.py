@@ -7,15 +7,15 @@ profile of the likelihood, until both stand still. Their derivatives are differe
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.missingness.holes import SEEN
+from halfseen.missingness.holes import Holes
 from halfseen.solvers.full_information.expectation import Sampling
-from halfseen.solvers.full_information.rows import HeldRows
-from halfseen.solvers.regression.outcomes import Outcomes
+from halfseen.solvers.full_information.rows import Rows
 from halfseen.solvers.regression.step import RegressionChart
 
 Floats = NDArray[np.float64]
@@ -33,60 +33,72 @@ FLATTEST = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
+class MovedCuts:
+    """Holes with other cut points, of a column for each ordered outcome."""
+
+    columns: tuple[int, ...]
+    before: tuple[Floats, ...]
+    after: tuple[Floats, ...]
+
+    def __call__(self, holes: Holes) -> Holes:
+        """Move the ends of the sets of these columns: those that are categories."""
+        sets = holes.sets
+        lower, upper = sets.lower.copy(), sets.upper.copy()
+        single = np.diff(sets.start) == 1
+        for column, before, after in zip(self.columns, self.before, self.after, strict=True):
+            place = sets.start[:-1][single & (holes.set_column == column)]
+            code = np.searchsorted(before, sets.lower[place], side="right")
+            # A set that is the whole line is no category.
+            own = _ends(before)[code + 1] == sets.upper[place]
+            place, code = place[own], code[own]
+            lower[place], upper[place] = _ends(after)[code], _ends(after)[code + 1]
+        return replace(holes, sets=replace(sets, lower=lower, upper=upper))
+
+
+def _ends(cuts: Floats) -> Floats:
+    return np.concatenate([[-np.inf], cuts, [np.inf]])
+
+
+@dataclass(frozen=True, eq=False)
 class CutPoints:
-    """The cut points of all ordered outcomes, and the sets of the cells between them.
+    """The cut points of all ordered outcomes, and rows in which cells lie between them.
 
     Attributes
     ----------
-    rows : HeldRows
+    rows : Rows
     names : tuple of str
         Of the ordered outcomes.
-    counts : tuple of int
-        How many cut points of each are learned: all but the first, which is 0.
-    places : list of (pieces, codes)
-        For each outcome the intervals of its cells, and the numbers of their categories.
+    columns : tuple of int
+        Their places.
+    first : tuple of arrays
+        The cut points that the rows have; of each the first is 0, and the others are learned.
     """
 
-    rows: HeldRows
+    rows: Rows
     names: tuple[str, ...]
-    counts: tuple[int, ...]
-    places: list[tuple[NDArray[np.intp], NDArray[np.intp]]]
+    columns: tuple[int, ...]
+    first: tuple[Floats, ...]
 
     @classmethod
-    def of(cls, rows: HeldRows, outcomes: Outcomes) -> CutPoints:
-        """Find the cells of the ordered outcomes of a table."""
-        holes = rows.problem.holes
-        names, counts, places = [], [], []
-        for j, name in enumerate(outcomes.names):
-            if outcomes.kinds[j] != "ordered":
-                continue
-            known = ~np.isnan(outcomes.codes[:, j]) & (holes.index[:, j] != SEEN)
-            known &= ~outcomes.at_random[:, j]
-            pieces = holes.sets.start[holes.index[known, j]]
-            names.append(name)
-            counts.append(len(outcomes.categories[name]) - 2)
-            places.append((pieces.astype(np.intp), outcomes.codes[known, j].astype(np.intp)))
-        return cls(rows, tuple(names), tuple(counts), places)
+    def of(cls, rows: Rows, outcomes: Sequence[str], cuts: Mapping[str, Floats]) -> CutPoints:
+        """Take up the cut points of some outcomes, as the rows have them."""
+        names = tuple(name for name in outcomes if name in cuts)
+        columns = tuple(list(outcomes).index(name) for name in names)
+        return cls(rows, names, columns, tuple(np.asarray(cuts[name]) for name in names))
 
     def unpack(self, vector: Floats) -> dict[str, Floats]:
         """Return the cut points of each outcome, the first of which is 0."""
-        ends = np.cumsum(self.counts)
+        ends = np.cumsum([one.size - 1 for one in self.first])
         parts = np.split(vector, ends[:-1])
         return {
             name: np.concatenate([[0.0], part])
             for name, part in zip(self.names, parts, strict=True)
         }
 
-    def rows_at(self, vector: Floats) -> HeldRows:
+    def rows_at(self, vector: Floats) -> Rows:
         """Return the rows with other cut points."""
-        problem = self.rows.problem
-        sets = problem.holes.sets
-        lower, upper = sets.lower.copy(), sets.upper.copy()
-        for cuts, (pieces, codes) in zip(self.unpack(vector).values(), self.places, strict=True):
-            ends = np.concatenate([[-np.inf], cuts, [np.inf]])
-            lower[pieces], upper[pieces] = ends[codes], ends[codes + 1]
-        holes = replace(problem.holes, sets=replace(sets, lower=lower, upper=upper))
-        return HeldRows(replace(problem, holes=holes), self.rows.n_jobs)
+        after = tuple(self.unpack(vector).values())
+        return self.rows.with_holes(MovedCuts(self.columns, self.first, after))
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from halfseen.errors import InputError
 from halfseen.solvers.regression.hiding import Hiding
 from halfseen.solvers.regression.layout import Equations
-from halfseen.solvers.regression.model import Model
+from halfseen.solvers.regression.model import Model, Penalty
 from halfseen.solvers.regression.places import Place
 from halfseen.solvers.result import Note, Status
 from halfseen.theta import entries, symmetric, triangle
@@ -35,12 +35,15 @@ class Regressed:
     n_jobs : int or None
     scores : array of shape (n, parameters) or None
         What each row says of the parameters, where that is known already.
+    inverse : array or None
+        The inverse of the information, which standard errors of the model are from.
     """
 
     model: Model
     seed: int
     n_jobs: int | None
     scores: Floats | None = None
+    inverse: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +84,10 @@ class RegressionEstimate:
         Ends of the set in which rows are in the table at all, where others are not.
     kept : Hiding or None
         What hides outcomes, of a fit without its table.
+    is_weighted : bool
+        Whether rows have weights.
+    penalty : Penalty or None
+        What pulled coefficients towards 0, and how strongly.
     """
 
     outcomes: tuple[str, ...]
@@ -105,12 +112,23 @@ class RegressionEstimate:
     source: Regressed | None = None
     truncation: tuple[Floats, Floats] | None = None
     kept: Hiding | None = None
+    is_weighted: bool = False
+    penalty: Penalty | None = None
 
     @property
     def status(self) -> Status:
         """The most serious of the notes, or ``CONVERGED``."""
         kinds = [note.status for note in self.notes]
         return max(kinds, key=lambda one: one.severity, default=Status.CONVERGED)
+
+    @property
+    def no_likelihood(self) -> str:
+        """Why log-likelihoods are not to be compared; an empty text where they are."""
+        if self.is_weighted:
+            return "rows have weights, so it is the top of a pseudo-likelihood"
+        if self.penalty is not None:
+            return f"a penalty ({self.penalty.kind}) keeps it below the top of the likelihood"
+        return ""
 
     @cached_property
     def hiding(self) -> Hiding:

@@ -58,10 +58,19 @@ class Hiding:
     carried: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, outcomes: Outcomes, residual: Floats) -> Hiding:
-        """Take it from the outcomes that were fitted, and the covariance of their residuals."""
+    def of(cls, outcomes: Outcomes, residual: Floats, centre: Floats | None = None) -> Hiding:
+        """Take it from the outcomes that were fitted, and the covariance of their residuals.
+
+        ``centre`` is that of what is seen, where the outcomes have no rows.
+        """
+        if centre is None:
+            data = outcomes.data
+            columns = [data.values[data.seen[:, j], j] for j in range(len(outcomes.names))]
+            centre = np.array([own.mean() if own.size else 0.0 for own in columns])
         shown = [
-            ALWAYS if latent else _shown(outcomes, j, float(np.sqrt(residual[j, j])))
+            ALWAYS
+            if latent
+            else _shown(outcomes, j, float(centre[j]), float(np.sqrt(residual[j, j])))
             for j, latent in enumerate(outcomes.latent)
         ]
         carried = () if outcomes.carried is None else outcomes.carried.names
@@ -84,7 +93,7 @@ class Hiding:
         return own[0] if own else None
 
 
-def _shown(outcomes: Outcomes, j: int, spread: float) -> Floats | Unknown:
+def _shown(outcomes: Outcomes, j: int, centre: float, spread: float) -> Floats | Unknown:
     """Return where an outcome is shown by its rule, or by its cells where no rule is stated."""
     rule, data = outcomes.rule, outcomes.data
     if rule is None:
@@ -98,8 +107,7 @@ def _shown(outcomes: Outcomes, j: int, spread: float) -> Floats | Unknown:
         return Unknown.BY_ROW
     if shown == everything:
         return ALWAYS
-    values = data.values[data.seen[:, j], j]
-    table = resolve(shown, float(values.mean()) if values.size else 0.0, spread, REACH)
+    table = resolve(shown, centre, spread, REACH)
     if table.node.size:
         return Unknown.BY_CHANCE
     return np.column_stack([table.lower, table.upper])

@@ -13,22 +13,30 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
-from scipy.special import log_ndtr
 
+from halfseen.data.triangles import lengths_of, triangle_of
 from halfseen.errors import NotIdentifiedError
-from halfseen.missingness.holes import SEEN, Holes
-from halfseen.solvers.full_information.expectation import at_random
 from halfseen.solvers.full_information.information import Information
-from halfseen.solvers.regression.model import Model
-from halfseen.solvers.regression.outcomes import Outcomes
+from halfseen.solvers.full_information.rows import Rows
+from halfseen.solvers.regression.facts import (
+    Equation,
+    Several,
+    mills_ratio,
+    mills_triangle,
+    some_moves,
+    triangles_of,
+    wrong_moves,
+)
+from halfseen.solvers.regression.model import Model, Setup
 from halfseen.solvers.regression.places import Place, bounds_of
 from halfseen.solvers.result import Note, Status, name_some
 
 Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 # Singular values and moves, of columns of unit length, that count as zero.
 ZERO = 1e-9
+# Rows of a piece that are looked at first, to see whether its regressors tell coefficients apart.
+SOME_ROWS = 2000
 # Rows that are looked at first, drawn at a stride; those that contradict a direction join them.
 FIRST_ROWS, MORE_ROWS, MOST_ROUNDS = 2000, 500, 50
 # Terms with a share of the largest move of a direction that are named.
@@ -43,69 +51,69 @@ COLLINEAR = 0.95
 HARDLY_KNOWN, FEWEST_KNOWN = 0.97, 2.0
 
 
-def check_identified(model: Model, holes: Holes) -> None:
+def check_identified(model: Model, setup: Setup) -> None:
     """Raise a ``NotIdentifiedError`` where a coefficient has no estimate, or no finite one."""
-    free = model.mask & np.isnan(model.fixed)
-    blank = at_random(holes)
-    for j, outcome in enumerate(model.outcomes.names):
-        terms = np.flatnonzero(free[j])
-        W = model.W[:, terms]
-        length = np.sqrt((W * W).sum(axis=0))
-        W = W / np.where(length > 0.0, length, 1.0)
-        _check_rows(W[~blank[:, j]], outcome, [model.terms[t] for t in terms])
-        pinned, sides = _sides(holes, blank, j)
-        if model.outcomes.kinds[j] == "ordered":
-            W, pinned, sides = _with_cuts(W, model.outcomes.codes[:, j], pinned, sides)
-        direction = endless_direction(W, pinned, sides)
+    free, q = model.mask & np.isnan(model.fixed), len(model.outcomes.names)
+    rows, T = setup.rows, setup.equations.T
+    # Of unit length.
+    T = T / (np.sqrt(rows.overview.shape[0]) * np.maximum(lengths_of(T), np.finfo(float).tiny))
+    of_terms = [np.flatnonzero(own) for own in free]
+    equations = tuple(
+        Equation(j, q, T[:, of_terms[j]], setup.cuts.get(outcome))
+        for j, outcome in enumerate(model.outcomes.names)
+    )
+    some: Several = rows.look(triangles_of, equations, SOME_ROWS)
+    for equation, told in zip(equations, some.each, strict=True):
+        j, terms = equation.outcome, of_terms[equation.outcome]
+        if not (_has_full_rank(told.known) and _has_full_rank(told.pinned)):
+            # Some of the rows do not settle it.
+            (told,) = rows.look(triangles_of, (equation,), None).each
+        outcome = model.outcomes.names[j]
+        _check_rows(told.rows, told.known, outcome, [model.terms[t] for t in terms])
+        direction = endless_direction(rows, equation, told.pinned)
         if direction is not None:
-            found = _endless_terms(W, pinned, sides, direction)
+            found = _endless_terms(rows, equation, direction)
             names = [model.terms[terms[t]] for t in found if t < terms.size]
             raise NotIdentifiedError(_sentence(outcome, names, bool(model.outcomes.latent[j])))
 
 
-def _with_cuts(
-    W: Floats, codes: Floats, pinned: Mask, sides: Floats
-) -> tuple[Floats, Mask, Floats]:
-    """Return regressors and cut points side by side, with a row for each end of a row's category.
-
-    The first cut point is 0; wβ − c is to be positive at the lower end, and negative at the upper.
-    """
-    known = np.flatnonzero(~np.isnan(codes))
-    code = codes[known].astype(int)
-    last = int(code.max())
-    rows, ends = [], []
-    for side, cut in ((1.0, code - 1), (-1.0, code)):
-        there = known[(cut >= 0) & (cut < last)]
-        of_cuts = np.zeros((there.size, last))
-        of_cuts[np.arange(there.size), cut[(cut >= 0) & (cut < last)]] = -1.0
-        rows.append(np.hstack([W[there], of_cuts[:, 1:]]))
-        ends.append(np.full(there.size, side))
-    stacked = np.vstack(rows)
-    return stacked, np.zeros(len(stacked), dtype=bool), np.concatenate(ends)
+def _has_full_rank(triangle: Floats) -> bool:
+    """Whether no direction leaves these rows where they are."""
+    return not triangle.shape[1] or not _directions_left(triangle).shape[1]
 
 
-def _endless_terms(W: Floats, pinned: Mask, sides: Floats, direction: Floats) -> list[int]:
+def _directions_left(triangle: Floats) -> Floats:
+    """Return the directions that leave rows where they are, by the triangle of these."""
+    _, sizes, directions = np.linalg.svd(triangle, full_matrices=True)
+    rank = int((sizes > ZERO * max(sizes.max(initial=0.0), ZERO)).sum())
+    return np.asarray(directions[rank:].T)
+
+
+def _endless_terms(rows: Rows, equation: Equation, direction: Floats) -> list[int]:
     """Return the term that does it by itself, with a constant beside it, or all that take part."""
     moves = np.abs(direction)
     order = [int(t) for t in np.argsort(-moves, kind="stable") if moves[t] > NAMED * moves.max()]
-    constant = np.flatnonzero(np.ptp(W, axis=0) == 0.0)
+    constant = np.flatnonzero((equation.T[1:] == 0.0).all(axis=0))
     for t in order:
-        own = np.union1d(constant, [t]).astype(int)
-        if t not in constant and endless_direction(W[:, own], pinned, sides) is not None:
+        if t in constant or t >= equation.T.shape[1]:
+            continue
+        own = equation.take(np.union1d(constant, [t]).astype(np.intp))
+        (told,) = rows.look(triangles_of, (own,), None).each
+        if endless_direction(rows, own, told.pinned) is not None:
             return [t]
     return order
 
 
-def _check_rows(W: Floats, outcome: str, terms: Sequence[str]) -> None:
+def _check_rows(rows: int, triangle: Floats, outcome: str, terms: Sequence[str]) -> None:
     """Raise where the rows of which something is known do not tell the terms apart."""
     if not terms:
         return
-    if len(W) < len(terms):
+    if rows < len(terms):
         raise NotIdentifiedError(
-            f"{outcome}: {len(terms)} terms, but only {len(W)} rows of which something is known. Leave "
+            f"{outcome}: {len(terms)} terms, but only {rows} rows of which something is known. Leave "
             "terms out, or add rows."
         )
-    sizes, directions = np.linalg.svd(W, full_matrices=False)[1:]
+    sizes, directions = np.linalg.svd(triangle, full_matrices=False)[1:]
     if sizes[-1] <= ZERO * sizes[0]:
         last = np.abs(directions[-1])
         names = [terms[t] for t in np.argsort(-last, kind="stable") if last[t] > NAMED * last.max()]
@@ -135,65 +143,36 @@ def _sentence(outcome: str, names: Sequence[str], latent: bool) -> str:
     )
 
 
-def _sides(holes: Holes, blank: Mask, column: int) -> tuple[Mask, Floats]:
-    """Return which rows hold a prediction where it is, and to which side the others let it go.
-
-    A side is −1 or 1 for a half-line, and 0 for rows that say nothing.
-    """
-    index = holes.index[:, column]
-    hidden = (index != SEEN) & ~blank[:, column]
-    sets = np.maximum(index, 0)
-    first, last = holes.sets.start[sets], holes.sets.start[sets + 1] - 1
-    single = hidden & (last == first)
-    place = np.minimum(first, max(holes.sets.lower.size - 1, 0))
-    if not holes.sets.lower.size:
-        return ~hidden & ~blank[:, column], np.zeros(len(index))
-    below = single & np.isneginf(holes.sets.lower[place])
-    above = single & np.isposinf(holes.sets.upper[place])
-    # Between two ends a prediction is held. On either side of something, or by chance, it is not.
-    between = single & ~below & ~above
-    pinned = (index == SEEN) | between
-    return pinned, np.where(above, 1.0, 0.0) - np.where(below, 1.0, 0.0)
-
-
-def endless_direction(W: Floats, pinned: Mask, sides: Floats) -> Floats | None:
+def endless_direction(rows: Rows, equation: Equation, pinned: Floats) -> Floats | None:
     """Return a direction that moves no pinned row, and no other to the wrong side; None without one.
 
-    Found by linear programming on some of the rows, which those that contradict it join.
+    Found by linear programming on some of the rows, which those that contradict it join. ``pinned``
+    is the triangle of the others.
     """
-    if not W.shape[1]:
+    if _has_full_rank(pinned):
         return None
-    # Of the triangle, which has the same directions: there may be very many rows.
-    _, sizes, directions = np.linalg.svd(np.linalg.qr(W[pinned], mode="r"), full_matrices=True)
-    rank = int((sizes > ZERO * max(sizes.max(initial=0.0), ZERO)).sum())
-    left = directions[rank:].T
-    rows = np.flatnonzero(~pinned & (sides != 0.0))
-    if not left.shape[1] or not rows.size:
+    left = _directions_left(pinned)
+    part = rows.look(some_moves, equation, left, FIRST_ROWS).moves
+    if not len(part):
         return None
-    moves = sides[rows, None] * (W[rows] @ left)
-    chosen = np.unique(np.linspace(0, rows.size - 1, min(rows.size, FIRST_ROWS)).astype(int))
     for _ in range(MOST_ROUNDS):
-        part = moves[chosen]
         scale = max(np.abs(part).max(initial=0.0), 1e-300)
         found = linprog(
             -part.sum(axis=0), A_ub=-part / scale, b_ub=np.zeros(len(part)), bounds=(-1, 1)
         )
         if found.fun is None or not found.success or -found.fun <= ZERO * scale * len(part):
             return None
-        along = moves @ found.x
-        wrong = np.flatnonzero(along < -ZERO * scale)
-        if not wrong.size:
-            return np.asarray(left @ found.x)
-        worst = wrong[np.argsort(along[wrong], kind="stable")[:MORE_ROWS]]
-        chosen = np.union1d(chosen, worst)
+        direction = np.asarray(found.x)
+        asked = equation, left, direction, ZERO * scale, MORE_ROWS
+        wrong = rows.look(wrong_moves, *asked).moves
+        if not len(wrong):
+            return np.asarray(left @ direction)
+        part = np.unique(np.vstack([part, wrong]), axis=0)
     return None
 
 
-def never_together(outcomes: Outcomes) -> list[tuple[int, int]]:
+def never_together(together: Floats) -> list[tuple[int, int]]:
     """Return pairs of outcomes of which no row says something of both: what binds them is not known."""
-    blank = outcomes.at_random | (outcomes.data.at_random & (outcomes.rule is None))
-    informed = (~blank | outcomes.data.seen).astype(float)
-    together = informed.T @ informed
     return [(int(i), int(j)) for i, j in np.argwhere(np.tril(together == 0.0, -1))]
 
 
@@ -249,16 +228,18 @@ def notes_of_residuals(
     return notes
 
 
-def notes_of_selection(model: Model, coefficients: Floats) -> list[Note]:
+def notes_of_selection(model: Model, setup: Setup, coefficients: Floats) -> list[Note]:
     """Say where the Mills ratio of a selection is all but a combination of the outcome's regressors."""
     notes, names = [], model.outcomes.names
+    T, q = setup.equations.T[:, : len(model.terms)], len(names)
     for one in model.outcomes.selections:
-        by = one.index
-        index = model.W @ coefficients[by]
+        by, sign = one.index, 1.0 if one.when else -1.0
+        index = T @ coefficients[by]
         for j in one.places:
             if not model.free[j, by]:
                 continue
-            share = mills_share(model, j, index, one.when)
+            equation = Equation(j, q, T[:, model.mask[j]])
+            share = explained(setup.rows.look(mills_triangle, equation, index, sign).R)
             own = model.mask[by] & ~model.mask[j]
             if share > COLLINEAR:
                 why = (
@@ -278,30 +259,33 @@ def notes_of_selection(model: Model, coefficients: Floats) -> list[Note]:
 
 def mills_share(model: Model, j: int, index: Floats, when: bool) -> float:
     """Return the share of the variance of the Mills ratio that the regressors of an outcome have too."""
-    sign = 1.0 if when else -1.0
     shown = ~model.outcomes.at_random[:, j]
-    ratio = np.exp(norm_logpdf(index[shown]) - log_ndtr(sign * index[shown]))
-    W = np.column_stack([np.ones(int(shown.sum())), model.W[shown][:, model.mask[j]]])
-    left = ratio - W @ np.linalg.lstsq(W, ratio, rcond=None)[0]
-    total = float(((ratio - ratio.mean()) ** 2).sum())
+    ratio = mills_ratio(index[shown], 1.0 if when else -1.0)
+    W = model.W[shown][:, model.mask[j]]
+    return explained(triangle_of(np.column_stack([np.ones(len(W)), W, ratio])))
+
+
+def explained(triangle: Floats) -> float:
+    """Return the share of the variance of the last column that those between the first and it explain.
+
+    The first is the constant.
+    """
+    W, last = triangle[:, :-1], triangle[:, -1]
+    left = last - W @ np.linalg.lstsq(W, last, rcond=None)[0]
+    total = float(last[1:] @ last[1:])
     return 1.0 if total <= 0.0 else 1.0 - float(left @ left) / total
 
 
-def norm_logpdf(x: Floats) -> Floats:
-    """Return the logarithm of the standard normal density."""
-    return -0.5 * (x * x + np.log(2.0 * np.pi))
-
-
-def notes_of_information(model: Model, known: Information, never: int) -> list[Note]:
+def notes_of_information(model: Model, setup: Setup, known: Information, never: int) -> list[Note]:
     """Say where the data say next to nothing about a direction of the parameters.
 
     ``never`` directions are those of residuals that are never seen together, which have notes of
     their own.
     """
-    blank = model.outcomes.at_random.mean(axis=0)
-    most_blank = float(blank.max(initial=0.0))
+    n = setup.rows.overview.shape[0]
+    most_blank = float(1.0 - (np.diag(setup.together) / n).min(initial=1.0))
     kept = np.sort(1.0 - np.minimum(known.missing, 1.0))[never:]
-    rows = kept * len(model.W)
+    rows = kept * n
     few = rows < FEWEST_KNOWN
     # Of a latent outcome complete rows would show the number itself: most of that is always lost.
     if not model.outcomes.latent.any():

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
+from halfseen.data.triangles import lengths_of
 from halfseen.missingness.holes import SEEN, Holes, Inequalities
 from halfseen.solvers.full_information.problem import Problem
 from halfseen.solvers.regression.places import Place, Terms
@@ -40,20 +41,65 @@ class Regressors(NamedTuple):
     T: Floats
 
     @classmethod
-    def of(cls, W: Floats) -> Regressors:
-        """Centre and whiten some regressors."""
+    def of(cls, W: Floats, weights: Floats | None = None) -> Regressors:
+        """Centre and whiten some regressors, over rows that may have weights, 1 on average."""
         n = len(W)
-        middle = W.mean(axis=0)
-        centred = W - middle
+        middle = W.mean(axis=0) if weights is None else weights @ W / n
+        root = np.ones((n, 1)) if weights is None else np.sqrt(weights)[:, None]
+        centred = root * (W - middle)
         length = np.sqrt((centred * centred).sum(axis=0))
-        varying = length > SAME * np.sqrt((W * W).sum(axis=0))
+        varying = length > SAME * np.sqrt(((root * W) ** 2).sum(axis=0))
         scaled = centred[:, varying] / length[varying]
         left, sizes, right = np.linalg.svd(scaled, full_matrices=False)
         kept = sizes > SAME * sizes.max(initial=0.0)
-        X = np.sqrt(n) * left[:, kept]
+        X = np.sqrt(n) * left[:, kept] / root
         slopes = np.zeros((int(kept.sum()), W.shape[1]))
         slopes[:, varying] = sizes[kept, None] * right[kept] * length[varying] / np.sqrt(n)
         return cls(np.ascontiguousarray(X), np.vstack([middle, slopes]))
+
+    @classmethod
+    def scaled(cls, W: Floats, weights: Floats | None = None) -> Regressors:
+        """Centre some regressors and bring each to the variance 1, as they are otherwise."""
+        middle = np.average(W, axis=0, weights=weights)
+        deviation = np.sqrt(np.average((W - middle) ** 2, axis=0, weights=weights))
+        varying = np.flatnonzero(deviation > SAME * np.sqrt((W * W).mean(axis=0)))
+        X = (W[:, varying] - middle[varying]) / deviation[varying]
+        slopes = np.zeros((varying.size, W.shape[1]))
+        slopes[np.arange(varying.size), varying] = deviation[varying]
+        return cls(np.ascontiguousarray(X), np.vstack([middle, slopes]))
+
+
+class Whitening(NamedTuple):
+    """The same of regressors in pieces: X = (W − the first row of T) ``into``.
+
+    Attributes
+    ----------
+    T : array of shape (1 + p, k)
+        Of ``Regressors``.
+    into : array of shape (k, p)
+    """
+
+    T: Floats
+    into: Floats
+
+    @classmethod
+    def of(cls, triangle: Floats, rows: int) -> Whitening:
+        """Take it from the triangle of (1, W), whose rows after the first are that of W centred."""
+        middle, centred = triangle[0, 1:] / triangle[0, 0], triangle[1:, 1:]
+        length = lengths_of(centred)
+        varying = length > SAME * lengths_of(triangle[:, 1:])
+        _, sizes, right = np.linalg.svd(centred[:, varying] / length[varying], full_matrices=False)
+        kept = sizes > SAME * sizes.max(initial=0.0)
+        slopes = np.zeros((int(kept.sum()), middle.size))
+        into = np.zeros(slopes.shape[::-1])
+        unit = length[varying] / np.sqrt(rows)
+        slopes[:, varying] = sizes[kept, None] * right[kept] * unit
+        into[varying] = (right[kept] / sizes[kept, None]).T / unit[:, None]
+        return cls(np.vstack([middle, slopes]), into)
+
+    def covariates(self, W: Floats) -> Floats:
+        """Return X of some rows."""
+        return np.asarray((W - self.T[0]) @ self.into)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,19 +189,20 @@ class Equations:
         return back if self.ties is None else np.asarray(self.ties @ back)
 
 
-def with_covariates(outcomes: Problem, X: Floats, names: tuple[str, ...], count: int) -> Problem:
+def with_covariates(outcomes: Problem, X: Floats, T: Floats, count: int) -> Problem:
     """Put covariates, of which every value is seen, beside the outcomes.
 
     Columns after the first ``count``, with which a rule compares outcomes, are combinations of a
-    constant and the covariates: inequalities in them become inequalities in these.
+    constant and the covariates, the last of T: inequalities in them become inequalities in these.
     """
     n, p = X.shape
-    holes, more = outcomes.holes, outcomes.Y[:, count:]
+    holes = outcomes.holes
     index = np.hstack([holes.index[:, :count], np.full((n, p), SEEN, dtype=np.int32)])
     bound = holes.inequalities
     if bound is not None:
-        ones = np.column_stack([np.ones(n), X])
-        slopes = bound.V[:, count:] @ np.linalg.lstsq(ones, more, rcond=None)[0].T
+        more = T[:, T.shape[1] - (outcomes.shape[1] - count) :].copy()
+        more[0] -= outcomes.centre[count:]
+        slopes = bound.V[:, count:] @ (more / outcomes.scale[count:]).T
         V = np.hstack([bound.V[:, :count], slopes[:, 1:]])
         bound = Inequalities(V, bound.b - slopes[:, 0], bound.sign, bound.owner)
     return replace(
@@ -164,7 +211,7 @@ def with_covariates(outcomes: Problem, X: Floats, names: tuple[str, ...], count:
         holes=Holes(index, holes.sets, holes.set_column, bound),
         centre=np.concatenate([outcomes.centre[:count], np.zeros(p)]),
         scale=np.concatenate([outcomes.scale[:count], np.ones(p)]),
-        names=(*outcomes.names[:count], *names),
+        names=(*outcomes.names[:count], *(f"regressor {k}" for k in range(p))),
         at_random=None,
         missingness=None,
     )

@@ -13,18 +13,20 @@ from scipy.linalg import block_diag
 from halfseen.parallel import single_blas_thread
 from halfseen.seeds import Purpose
 from halfseen.solvers.full_information.ascent import Ascent
+from halfseen.solvers.full_information.checkpoint import Run, describe_run
 from halfseen.solvers.full_information.expectation import Sampling
 from halfseen.solvers.full_information.information import Information, can_inform
 from halfseen.solvers.full_information.learn import (
     ALLOWED_CHANGE,
     Climb,
     Settings,
+    bound_notes,
     climb,
     likely_tops,
     short_note,
 )
 from halfseen.solvers.full_information.m_step import singular
-from halfseen.solvers.full_information.rows import Rows
+from halfseen.solvers.full_information.rows import HeldRows, Rows
 from halfseen.solvers.loop import iterate
 from halfseen.solvers.regression.alone import Alone, starts_alone
 from halfseen.solvers.regression.cut_points import CutPoints, Slopes, shortened
@@ -56,8 +58,8 @@ GUIDES, GUIDES_EACH, MANY_MORE = 4000, 20, 4
 # Residuals with a smaller variance, in units of what is seen, are as good as zero.
 NO_VARIANCE = 1e-8
 # Shifts of the points of rows that are sampled, for the log-likelihood, and points of each: more, where
-# its Monte-Carlo error is not below this.
-REPLICATES, POINTS, ENOUGH_KNOWN = 4, (16, 64, 512, 2048), 0.05
+# its Monte-Carlo error is not below this, unless cells were drawn so often already.
+REPLICATES, POINTS, ENOUGH_KNOWN, MOST_DRAWS = 4, (16, 64, 512, 2048), 0.05, 2**26
 # Steps of cut points, at most, and the gain in log-likelihood that may be left to them.
 MOST_CUTS, ENOUGH = 50, 1e-9
 # Shorter steps that are tried, and what noise may take from a log-likelihood.
@@ -86,17 +88,32 @@ class Cuts(NamedTuple):
 def learn_regression(model: Model, settings: Settings) -> RegressionEstimate:
     """Climb to the top of the likelihood, and describe the answer."""
     with single_blas_thread():
-        setup = Setup.of(model, settings.n_jobs)
-        check_identified(model, setup.rows.problem.holes)
-        alone = starts_alone(setup.rows.problem, setup.step, model.outcomes)
-        if "ordered" in model.outcomes.kinds:
-            top = _top_with_cuts(model, setup, settings, alone)
-        else:
-            top = _top(setup, settings, alone)
-        return _describe(model, top, settings)
+        return learn_rows(model, Setup.of(model, settings.n_jobs), settings)
 
 
-def _top(setup: Setup, settings: Settings, alone: Alone | None) -> Top:
+def learn_rows(model: Model, setup: Setup, settings: Settings) -> RegressionEstimate:
+    """Do the same for rows that are laid out, wherever they are."""
+    check_identified(model, setup)
+    if settings.checkpoint is not None:
+        run = _run_of(model, setup, settings)
+        settings = replace(settings, checkpoint=settings.checkpoint.for_run(run))
+    alone = starts_alone(setup, settings.seed)
+    climb_to = _top_with_cuts if setup.cuts else top_of
+    return _describe(model, climb_to(setup, settings, alone), settings)
+
+
+def _run_of(model: Model, setup: Setup, settings: Settings) -> Run:
+    """Return what the run depends on."""
+    equations = setup.equations
+    options = (
+        *(equations.T, equations.mask, equations.fixed, equations.ties),
+        *(model.free, model.given, model.row_weights),
+    )
+    nowhere = np.empty(0), np.empty(0)
+    return describe_run(setup.rows, setup.step, nowhere, settings, options, follow_start=False)
+
+
+def top_of(setup: Setup, settings: Settings, alone: Alone | None) -> Top:
     """Climb to the highest place that several starts lead to."""
     history: dict[str, Any] = {}
     start, guide = start_of(setup, settings, alone), None
@@ -106,10 +123,10 @@ def _top(setup: Setup, settings: Settings, alone: Alone | None) -> Top:
         history["likelihoods_of_starts"] = heights
     elif setup.step.outcomes > 1 or alone is None:
         start, guide = _guided_start(setup, start, settings)
-    return _top_from(setup, settings, start, guide)._replace(history=history, tops=len(tops))
+    return top_from(setup, settings, start, guide)._replace(history=history, tops=len(tops))
 
 
-def _top_from(
+def top_from(
     setup: Setup,
     settings: Settings,
     start: tuple[Floats, Floats],
@@ -120,13 +137,13 @@ def _top_from(
     return Top(setup, climbed, _information(setup, climbed, settings), None, {}, 0)
 
 
-def _top_with_cuts(model: Model, setup: Setup, settings: Settings, alone: Alone | None) -> Top:
+def _top_with_cuts(setup: Setup, settings: Settings, alone: Alone | None) -> Top:
     """Climb, and let the cut points of ordered outcomes take a step, in turn."""
-    points = CutPoints.of(setup.rows, model.outcomes)
-    first = model.outcomes.first_cuts() if alone is None else alone.cuts
-    vector = np.concatenate([first[name][1:] for name in points.names])
+    points = CutPoints.of(setup.rows, setup.rows.overview.names, setup.cuts)
+    cuts = setup.cuts if alone is None else alone.cuts
+    vector = np.concatenate([cuts[name][1:] for name in points.names])
     always = replace(settings, standard_errors=True)
-    top = _top(replace(setup, rows=points.rows_at(vector)), always, alone)
+    top = top_of(replace(setup, rows=points.rows_at(vector)), always, alone)
     left = np.inf
     for _ in range(MOST_CUTS):
         if top.known is None:
@@ -156,7 +173,7 @@ def _uphill(
     for k in range(MOST_SHORTER):
         moved = vector + 0.5**k * step
         setup = replace(top.setup, rows=points.rows_at(moved))
-        found = _top_from(setup, settings, place)
+        found = top_from(setup, settings, place)
         if found.climb.state.value >= top.climb.state.value - settings.accuracy * SLACK:
             return found._replace(history=top.history, tops=top.tops), moved
     return top, vector
@@ -241,12 +258,17 @@ def _describe(model: Model, top: Top, settings: Settings) -> RegressionEstimate:
     equations, scale = setup.equations, setup.equations.scale
     place = split(found.mean, found.covariance, len(outcomes.names))
     value, error = log_likelihood(setup, found)
-    covariance = _covariance(top)
+    covariance = covariance_of(top)
     notes = _notes(model, top, place, settings)
     if covariance is not None:
         notes += notes_of_edges(model, setup, found, covariance, settings)
+    n = setup.rows.overview.shape[0]
+    held = isinstance(setup.rows, HeldRows)
+    structure = model.structure
+    more = {} if structure is None else {"covariance_structure": structure.name}
     cuts = {} if top.cuts is None else top.cuts.points.unpack(top.cuts.vector)
     learned = 0 if top.cuts is None else top.cuts.vector.size
+    source = replace(model, outcomes=outcomes.cut_at(cuts))
     return RegressionEstimate(
         outcomes.names,
         model.terms,
@@ -261,23 +283,25 @@ def _describe(model: Model, top: Top, settings: Settings) -> RegressionEstimate:
         value,
         error,
         setup.step.count(0) + learned,
-        len(model.W),
-        setup.seen / len(model.W),
+        n,
+        setup.seen / n,
         tuple(notes),
         {
             **top.history,
             "steps": len(found.history),
             "gain_left": found.state.gain,
-            "undetermined": [[i, j] for i, j in never_together(outcomes) if model.free[i, j]],
+            **more,
+            "undetermined": [[i, j] for i, j in _undetermined(model, setup)],
             "log_likelihoods": np.array([info["value"] for info in found.history]),
         },
         equations,
         place,
-        Regressed(replace(model, outcomes=outcomes.cut_at(cuts)), settings.seed, settings.n_jobs),
+        Regressed(source, settings.seed, settings.n_jobs, inverse=covariance) if held else None,
+        is_weighted=model.row_weights is not None,
     )
 
 
-def _covariance(top: Top) -> Floats | None:
+def covariance_of(top: Top) -> Floats | None:
     """Return the covariance of the estimates of all parameters."""
     if top.known is None:
         return None
@@ -313,14 +337,24 @@ def log_likelihood(setup: Setup, found: Climb) -> tuple[float, float]:
             ask = [Sampling(points, 0, k, Purpose.LIKELIHOOD, order) for k in range(REPLICATES)]
             values = np.array([rows.expect(*place, one)[1] for one in ask])
             value, error = values.mean(), values.std(ddof=1) / math.sqrt(REPLICATES)
-            if error < ENOUGH_KNOWN:
+            draws = REPLICATES * points * rows.overview.sampled
+            if error < ENOUGH_KNOWN or draws > MOST_DRAWS:
                 break
     else:
         value, error = rows.expect(found.mean, found.covariance, Sampling(1, 0))[1], 0.0
-    X = rows.problem.Y[:, q:]
-    of_regressors = -0.5 * (n * (d - q) * math.log(2.0 * math.pi) + float((X * X).sum()))
+    of_regressors = -0.5 * (n * (d - q) * math.log(2.0 * math.pi) + setup.squares)
     in_units = float(setup.seen @ np.log(setup.equations.scale))
     return float(value) - of_regressors - in_units, float(error)
+
+
+def _undetermined(model: Model, setup: Setup) -> list[tuple[int, int]]:
+    """Return pairs whose covariance is free, and of which no row says something of both.
+
+    Under a structure other pairs say what it is.
+    """
+    if model.structure is not None:
+        return []
+    return [(i, j) for i, j in never_together(setup.together) if model.free[i, j]]
 
 
 def _notes(model: Model, top: Top, place: Place, settings: Settings) -> list[Note]:
@@ -330,7 +364,7 @@ def _notes(model: Model, top: Top, place: Place, settings: Settings) -> list[Not
         notes.append(Note(Status.NO_GLOBAL_GUARANTEE, ""))
     if not top.climb.reached:
         notes.append(short_note(top.climb, settings))
-    never = never_together(model.outcomes)
+    never = _undetermined(model, top.setup)
     residual = top.setup.step.scatter(top.climb.covariance)
     zero = np.flatnonzero(np.diag(residual) < NO_VARIANCE)
     if zero.size:
@@ -338,9 +372,12 @@ def _notes(model: Model, top: Top, place: Place, settings: Settings) -> list[Not
     elif singular(residual):
         notes.append(note_of_singular(model.outcomes.names))
     notes += notes_of_residuals(model, top.setup.equations.scale, place, never)
-    notes += notes_of_selection(
-        model, top.setup.equations.coefficients(place)[:, : len(model.terms)]
-    )
+    coefficients = top.setup.equations.coefficients(place)[:, : len(model.terms)]
+    notes += notes_of_selection(model, top.setup, coefficients)
+    if model.structure is not None:
+        scale = top.setup.equations.scale
+        covariance = place.residual * np.outer(scale, scale)
+        notes += bound_notes(model.structure, covariance, model.outcomes.names)
     if top.known is not None:
-        notes += notes_of_information(model, top.known, len(never))
+        notes += notes_of_information(model, top.setup, top.known, len(never))
     return notes

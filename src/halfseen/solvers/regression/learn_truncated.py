@@ -54,6 +54,7 @@ def learn_truncated(model: Model, settings: Settings) -> RegressionEstimate:
         model.W[:, terms],
         lower,
         upper,
+        weights=model.row_weights,
         fixed=model.fixed[0, terms],
         sigma=None if model.free[0, 0] else float(np.sqrt(model.given[0, 0])),
         names=[model.terms[t] for t in terms],
@@ -64,6 +65,8 @@ def learn_truncated(model: Model, settings: Settings) -> RegressionEstimate:
     weights[0, terms] = found.coefficients
     free = setup.equations.free
     learned = int(free.sum()) + int(model.free[0, 0])
+    covariance = into_variance(found, free[0, terms]) if settings.standard_errors else None
+    scores = _scores(found, free[0, terms])
     return RegressionEstimate(
         outcomes.names,
         model.terms,
@@ -74,7 +77,7 @@ def learn_truncated(model: Model, settings: Settings) -> RegressionEstimate:
         {},
         outcomes.kinds,
         outcomes.categories,
-        into_variance(found, free[0, terms]) if settings.standard_errors else None,
+        covariance,
         found.log_likelihood,
         0.0,
         learned,
@@ -84,8 +87,9 @@ def learn_truncated(model: Model, settings: Settings) -> RegressionEstimate:
         {"steps": found.steps},
         setup.equations,
         None,
-        Regressed(model, settings.seed, settings.n_jobs, _scores(found, free[0, terms])),
+        Regressed(model, settings.seed, settings.n_jobs, scores, covariance),
         (lower, upper),
+        is_weighted=model.row_weights is not None,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +14,7 @@ from scipy.special import ndtri
 from halfseen.checks import is_iterable, real_array
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.table import check_finite
-from halfseen.errors import ContradictionError, InputError, NotIdentifiedError
+from halfseen.errors import ContradictionError, InputError, NotIdentifiedError, spelled
 from halfseen.missingness.base import Missingness
 from halfseen.missingness.holes import read_cells
 from halfseen.missingness.named_rules import rules as read_rules
@@ -94,15 +95,33 @@ class Outcomes:
                 mask[:, j] |= ~chosen
         return mask
 
+    def take(self, rows: NDArray[np.intp]) -> Outcomes:
+        """Return those of some of the rows."""
+        more = self.carried
+        return replace(
+            self,
+            data=self.data.take(rows),
+            codes=self.codes[rows],
+            rule=None if self.rule is None else self.rule.for_rows(rows, len(self.data)),
+            at_random=self.at_random[rows],
+            carried=None if more is None else replace(more, values=more.values[rows]),
+        )
+
+    @property
+    def unexplained(self) -> Mask:
+        """Blank cells of which nothing says why they are."""
+        if self.rule is not None:
+            return np.zeros(self.data.shape, dtype=bool)
+        return np.asarray(self.data.blank & ~self.at_random)
+
     def first_cuts(self) -> dict[str, Floats]:
-        """Return cut points of a standard normal with the shares of the categories, the first at 0."""
+        """Return where the cut points of ordered outcomes begin."""
         out = {}
         for j, name in enumerate(self.names):
             if self.kinds[j] == "ordered":
                 known = self.codes[~np.isnan(self.codes[:, j]), j]
                 counts = np.bincount(known.astype(int), minlength=len(self.categories[name]))
-                cuts = ndtri(np.cumsum(counts)[:-1] / known.size)
-                out[name] = cuts - cuts[0]
+                out[name] = cuts_of(counts)
         return out
 
     def cut_at(self, cuts: Mapping[str, Floats]) -> Outcomes:
@@ -118,7 +137,7 @@ class Outcomes:
     def problem(self, units: tuple[Floats, Floats] | None = None) -> Problem:
         """Return them as the engine reads a table, in given units or those of what is seen.
 
-        Columns that the rule compares them with come after them.
+        Columns that the rule compares them with come after them; units may speak of these too.
         """
         data, blank, units = self.data, self.at_random & ~self.data.seen, units or self._units()
         more = self.carried
@@ -126,7 +145,8 @@ class Outcomes:
             lower, upper = (np.hstack([end, more.values]) for end in (data.lower, data.upper))
             data = IntervalData(lower, upper, [*data.names, *more.names])
             blank = np.hstack([blank, np.zeros(more.values.shape, dtype=bool)])
-            units = np.append(units[0], more.units[0]), np.append(units[1], more.units[1])
+            if units[0].size < len(data.names):
+                units = np.append(units[0], more.units[0]), np.append(units[1], more.units[1])
         return read_problem(data, self.rule, blank, units=units)
 
     def _units(self) -> tuple[Floats, Floats]:
@@ -162,6 +182,12 @@ class Column:
     not_detected: Mask | None = None
 
 
+def cuts_of(counts: NDArray[Any]) -> Floats:
+    """Return cut points of a standard normal with the shares of some categories, the first at 0."""
+    cuts = ndtri(np.cumsum(counts)[:-1] / np.sum(counts))
+    return np.asarray(cuts - cuts[0])
+
+
 def read_outcomes(
     columns: Mapping[str, Any],
     given: Any = None,
@@ -169,28 +195,28 @@ def read_outcomes(
     missing_at_random: Any = None,
     carried: Carried | None = None,
     cuts: Mapping[str, Floats] | None = None,
+    quiet: bool = False,
 ) -> Outcomes:
     """Read outcomes by name, the rules about them, and what kind each is.
 
     ``columns`` has an ``IntervalData`` of one column, or an array, for each outcome; None for the index
     of a selection that is not in the table. ``cuts`` are cut points that were learned from other rows:
-    then a category need not have a row of its own.
+    then a category need not have a row of its own. With ``quiet``
+    nobody is warned of blank cells.
     """
     names = list(columns)
     rule, selections = split_rules(given)
-    _check_selections(names, selections, kinds_by_name(kinds))
-    selections = tuple(one.for_columns(names) for one in selections)
+    selections, kinds = known_kinds(names, selections, kinds)
     if rule is not None:
         rule = rule.for_columns([*names, *(() if carried is None else carried.names)])
-    kinds = {names[one.index]: "binary" for one in selections} | _told_kinds(names, kinds)
     read = [
         _read_column(name, column, kinds.get(name))
         if column is not None
-        else _index_of(name, [one for one in selections if names[one.index] == name], columns)
+        else index_of(name, selections, columns, kinds.get(name, "binary"))
         for name, column in columns.items()
     ]
     if cuts is None:
-        _need_every_category(names, read)
+        need_every_category(names, read)
     outcomes = Outcomes(
         _intervals(names, read),
         np.column_stack(
@@ -205,9 +231,20 @@ def read_outcomes(
     )
     outcomes = outcomes.cut_at(outcomes.first_cuts() if cuts is None else cuts)
     outcomes = replace(outcomes, at_random=_at_random(outcomes, missing_at_random))
-    # A table of intervals says itself that a cell may be anything.
-    _warn_of_blanks(outcomes, [not isinstance(columns[name], IntervalData) for name in names])
+    if not quiet:
+        # A table of intervals says itself that a cell may be anything.
+        plain = [not isinstance(columns[name], IntervalData) for name in names]
+        warn_of_blanks(outcomes.names, outcomes.unexplained & plain)
     return outcomes
+
+
+def known_kinds(
+    names: Sequence[str], selections: Sequence[Selection], kinds: Mapping[str, Any] | None
+) -> tuple[tuple[Selection, ...], dict[str, Any]]:
+    """Match selections with outcomes; return what is known of the kinds of these before any row."""
+    _check_selections(names, selections, kinds_by_name(kinds))
+    matched = tuple(one.for_columns(names) for one in selections)
+    return matched, {names[one.index]: "binary" for one in matched} | _told_kinds(names, kinds)
 
 
 def _check_selections(
@@ -318,7 +355,7 @@ def _read_column(name: str, column: Any, told: Any) -> Column:
     if isinstance(column, IntervalData):
         lower, upper = column.lower[:, 0], column.upper[:, 0]
         if told in (None, "continuous"):
-            _doubt_two_values(name, lower[lower == upper], told)
+            doubt_two_values(name, lower[lower == upper], told)
             return Column(lower, upper, "continuous", not_detected=column.not_detected[:, 0])
         if not (column.seen | column.at_random).all():
             raise InputError(
@@ -331,23 +368,29 @@ def _read_column(name: str, column: Any, told: Any) -> Column:
         told = "binary"
     if told is None or told == "continuous":
         numbers = _numbers(name, values)
-        _doubt_two_values(name, numbers[~np.isnan(numbers)], told)
+        doubt_two_values(name, numbers[~np.isnan(numbers)], told)
         return Column(
             np.where(np.isnan(numbers), -np.inf, numbers),
             np.where(np.isnan(numbers), np.inf, numbers),
             "continuous",
         )
-    return _read_categories(name, values, told)
+    return read_categories(name, values, told)
 
 
-def _doubt_two_values(name: str, seen: Floats, told: Any) -> None:
+def doubt_two_values(name: str, seen: Floats, told: Any) -> None:
     """Raise where an outcome has two values alone, and nobody said what it is."""
     if told is None and seen.size and np.isin(seen, (0.0, 1.0)).all():
         raise InputError(
-            f"{name} holds 0 and 1 alone. Say kinds={{{name!r}: 'binary'}} for a probit (a latent "
-            "number "
-            f"whose sign is seen), or kinds={{{name!r}: 'continuous'}} to take them as measurements."
+            f"{name} holds 0 and 1 alone. Say {kind_as_said(name, 'binary')} for a probit (a latent "
+            f"number whose sign is seen), or {kind_as_said(name, 'continuous')} to take them as "
+            "measurements."
         )
+
+
+def kind_as_said(name: str, kind: str | Sequence[str]) -> str:
+    """Spell the kind of an outcome, or its categories, for whoever reads the message."""
+    written = kind if isinstance(kind, str) else " < ".join(kind)
+    return spelled(f"kinds={{{name!r}: {kind!r}}}", f"--kind {shlex.quote(f'{name}: {written}')}")
 
 
 def _numbers(name: str, values: NDArray[Any]) -> Floats:
@@ -364,7 +407,7 @@ def _numbers(name: str, values: NDArray[Any]) -> Floats:
     return numbers
 
 
-def _read_categories(name: str, values: NDArray[Any], told: Any) -> Column:
+def read_categories(name: str, values: NDArray[Any], told: Any) -> Column:
     """Read the numbers of categories, the lowest being 0."""
     blank = np.array([one is None or bool(one != one) for one in values.tolist()])
     present = values[~blank].tolist()
@@ -400,7 +443,7 @@ def _read_categories(name: str, values: NDArray[Any], told: Any) -> Column:
     return Column(numbers, numbers, kind, categories)
 
 
-def _need_every_category(names: Sequence[str], read: Sequence[Column]) -> None:
+def need_every_category(names: Sequence[str], read: Sequence[Column]) -> None:
     """Raise where a category has no row, so that nothing says where it lies."""
     for name, column in zip(names, read, strict=True):
         if column.kind == "continuous":
@@ -415,8 +458,11 @@ def _need_every_category(names: Sequence[str], read: Sequence[Column]) -> None:
             )
 
 
-def _index_of(name: str, selections: list[Selection], columns: Mapping[str, Any]) -> Column:
+def index_of(
+    name: str, known: Sequence[Selection], columns: Mapping[str, Any], told: Any
+) -> Column:
     """Return the index of a selection that no column shows: which outcomes are seen shows it."""
+    selections = [one for one in known if list(columns)[one.index] == name]
     if not selections:
         raise InputError(f"there is no column {name!r} in the data.")
     chosen = None
@@ -432,7 +478,7 @@ def _index_of(name: str, selections: list[Selection], columns: Mapping[str, Any]
             own = seen if one.when else ~seen
             chosen = own if chosen is None else chosen | own if one.when else chosen & own
     assert chosen is not None
-    return _read_categories(name, chosen.astype(float), "binary")
+    return read_categories(name, chosen.astype(float), told)
 
 
 def _intervals(names: Sequence[str], read: Sequence[Column]) -> IntervalData:
@@ -480,15 +526,12 @@ def _at_random(outcomes: Outcomes, given: Any) -> Mask:
     return mask
 
 
-def _warn_of_blanks(outcomes: Outcomes, plain: list[bool]) -> None:
-    """Warn of blank cells that nothing explains."""
-    blank = outcomes.data.blank & ~outcomes.at_random & plain
-    if outcomes.rule is None and blank.any():
-        counts = [
-            f"{outcomes.names[j]} ({int(blank[:, j].sum())})"
-            for j in np.flatnonzero(blank.any(axis=0))
-        ]
+def warn_of_blanks(names: Sequence[str], blank: NDArray[Any]) -> None:
+    """Warn of blank cells that nothing explains: a row for each of the table, or for each piece."""
+    counts = blank.sum(axis=0)
+    if counts.any():
+        told = [f"{names[int(j)]} ({int(counts[j])})" for j in np.flatnonzero(counts)]
         warn(
-            f"cells are blank in {name_some(counts)}, and no rule says why; they are taken to be "
+            f"cells are blank in {name_some(told)}, and no rule says why; they are taken to be "
             "missing at random. If values are hidden because of what they are, state the rule."
         )

@@ -141,9 +141,8 @@ def rows_of(outcomes: Outcomes, W: Floats, equations: Equations, n_jobs: int | N
     if outcomes.carried is not None:
         W = np.hstack([W, outcomes.carried.values])
     X = equations.regressors(W)
-    names = tuple(f"regressor {k}" for k in range(X.shape[1]))
     problem = outcomes.problem(units)
-    rows = HeldRows(with_covariates(problem, X, names, len(outcomes.names)), n_jobs)
+    rows = HeldRows(with_covariates(problem, X, equations.T, len(outcomes.names)), n_jobs)
     rows.check()
     return rows
 

@@ -10,19 +10,32 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
-from halfseen.solvers.full_information.charts import MOST_STRETCHED, Chart
-from halfseen.solvers.full_information.expectation import Moments
+from halfseen.seeds import Purpose
+from halfseen.solvers.full_information.charts import (
+    MOST_STRETCHED,
+    Chart,
+    along_curve,
+    bend,
+    carried_along,
+)
+from halfseen.solvers.full_information.expectation import Moments, Sampling
 from halfseen.solvers.full_information.information import (
     Information,
     can_inform,
     information,
     whole_information,
 )
-from halfseen.solvers.full_information.m_step import CovarianceStructure, Free, MStep, with_floor
+from halfseen.solvers.full_information.m_step import (
+    CovarianceStructure,
+    Free,
+    MStep,
+    bounds_of,
+    with_floor,
+)
 from halfseen.solvers.full_information.rows import Rows
 from halfseen.solvers.regression.curvature import observed_information
-from halfseen.solvers.regression.entries import information_of_covariance
 from halfseen.solvers.regression.places import Place, Products, Terms, split
+from halfseen.solvers.structures.scoring import information_of_covariance
 from halfseen.theta import entries, pack, pack_slopes, stands_for, symmetric, unpack
 
 Floats = NDArray[np.float64]
@@ -32,6 +45,8 @@ Floats = NDArray[np.float64]
 MOST_ROUNDS, CLOSE_ENOUGH = 200, 1e-10
 # With more outcomes than these Louis' identity is cheaper than to move each of their covariances.
 MOST_MOVED = 3
+# Points of sampled rows that say how a structure of residuals bends.
+BEND_POINTS = 64
 
 
 @dataclass(frozen=True)
@@ -121,6 +136,10 @@ class RegressionStep(MStep):
         B = covariance[: self.outcomes, self.outcomes :]
         return split(np.zeros(len(covariance)), covariance, len(B)).residual
 
+    def bounds(self, covariance: Floats) -> int:
+        """Count the parameters of the covariance of residuals that are at a bound."""
+        return bounds_of(self.parts[1], self.scatter(covariance))
+
     def count(self, d: int) -> int:
         """Return how many parameters are free."""
         terms, errors = self.parts
@@ -202,6 +221,13 @@ class RegressionChart(Chart):
         here = self.origin
         return Place(here.coefficients + change[0], here.residual + change[1]).joined()
 
+    def stepped(self, mean: Floats, covariance: Floats, step: Floats) -> tuple[Floats, Floats]:
+        """Return where a step leads from some place; the covariance need not be one."""
+        if self.m_step.parts[1].linear:
+            return self.moved(self.coordinates(mean, covariance) + step)
+        change, here = self._unpacked(step), split(mean, covariance, self.m_step.outcomes)
+        return Place(here.coefficients + change[0], here.residual + change[1]).joined()
+
     def coordinates(self, mean: Floats, covariance: Floats) -> Floats:
         """Return the coordinates of a mean and a covariance (the nearest, where they have none)."""
         there, here = split(mean, covariance, self.m_step.outcomes), self.origin
@@ -240,20 +266,44 @@ class RegressionChart(Chart):
         if self.free_errors:
             second = pack_slopes(np.empty(0), self.root.T @ of_errors @ self.root)
         else:
-            second = self.errors_basis.T @ pack_slopes(np.empty(0), of_errors)
+            second = self._of_structure(pack_slopes(np.empty(0), of_errors), place.residual)
         return np.concatenate([first, second])
+
+    def _of_structure(self, slopes: Floats, residual: Floats) -> Floats:
+        """Return derivatives in the coordinates of a structured covariance of residuals."""
+        errors = self.m_step.parts[1]
+        if errors.linear:
+            return np.asarray(self.errors_basis.T @ slopes)
+        return along_curve(self.errors_basis, errors.basis(residual), slopes)
 
     def own_information(self, rows: Rows, seed: int) -> Information:
         """Return the observed information about the coordinates, at the origin."""
         q = self.m_step.outcomes
         d = self.mean.size
         unrestricted = self.free_terms and self.free_errors
-        if unrestricted and q > MOST_MOVED and can_inform(MStep(Free()), d):
+        whole = unrestricted and rows.weights is None
+        if whole and q > MOST_MOVED and can_inform(MStep(Free()), d):
             return whole_information(self, self._of_joint_law(rows, seed))
         basis = np.eye(q * (q + 1) // 2) if self.free_errors else self.errors_basis
         seen = observed_information(rows, self.origin, basis, seed)
         into = self._derivatives()
-        return whole_information(self, into.T @ seen @ into)
+        seen = into.T @ seen @ into
+        if not self.m_step.parts[1].linear:
+            place = self.origin
+            more = bend(self.m_step.parts[1], place.residual, self._slopes_of_errors(rows, seed))
+            start = len(seen) - len(more)
+            seen[start:, start:] -= more
+        return whole_information(self, seen)
+
+    def _slopes_of_errors(self, rows: Rows, seed: int) -> Floats:
+        """Return the derivatives of the log-likelihood in (Σ_e,ij, i >= j), at the origin."""
+        at = self.origin.parameters() if rows.overview.sampled else None
+        sampling = Sampling(BEND_POINTS, seed, 0, Purpose.INFORMATION, at)
+        moments, _ = rows.expect(self.mean, self.covariance, sampling)
+        scatter = Products.of(moments, self.m_step.outcomes).scatter(self.origin.coefficients)
+        P = np.linalg.inv(self.origin.residual)
+        slopes = 0.5 * self.rows * (P @ (scatter - self.origin.residual) @ P)
+        return pack_slopes(np.empty(0), slopes)
 
     def _of_joint_law(self, rows: Rows, seed: int) -> Floats:
         """Return the information from that about mean and covariance of outcomes and covariates.
@@ -296,6 +346,8 @@ class RegressionChart(Chart):
     def is_far(self, covariance: Floats) -> bool:
         """Whether variances of residuals, in some direction, are quite others than at the origin."""
         there = split(self.mean, covariance, self.m_step.outcomes).residual
+        if self.size + bounds_of(self.m_step.parts[1], there) != self.m_step.count(self.mean.size):
+            return True
         ratio = np.linalg.eigvalsh(self._inner(there))
         return bool(ratio[0] * MOST_STRETCHED < 1.0 or ratio[-1] > MOST_STRETCHED)
 
@@ -314,6 +366,9 @@ class RegressionChart(Chart):
             fall = symmetric(fall_other, q)
             slope = 0.5 * (fall + np.diag(np.diag(fall)))
             fall_other = pack_slopes(np.empty(0), back.T @ slope @ back)
+        elif not self.m_step.parts[1].linear:
+            pair = other, fall_other
+            other, fall_other = carried_along(pair, self.errors_basis, into.errors_basis)
         return np.concatenate([one, other]), np.concatenate([fall_one, fall_other])
 
     def spread(self, steps: Floats) -> Floats:

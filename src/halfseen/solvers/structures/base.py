@@ -1,0 +1,244 @@
+"""What structures of a covariance have in common, and how they are written as texts.
+
+A structure says what a covariance may be, up to its scale: if Σ has it, then so does cΣ. It is stated in
+the units of the table. The engine works in units of its own, one for each column: ``InUnits`` is a
+structure as the engine sees it.
+"""
+
+from __future__ import annotations
+
+import ast
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from halfseen.errors import InputError
+from halfseen.solvers.full_information.m_step import CovarianceStructure, Diagonal, Free
+from halfseen.theta import entries
+
+Floats = NDArray[np.float64]
+S = TypeVar("S", bound="type[Structure]")
+
+# A text that is longer is not read.
+LONGEST_TEXT = 200_000
+
+
+class Structure(ABC):
+    """What a covariance may be.
+
+    Attributes
+    ----------
+    name : str
+        The structure as a text, which ``read_structure`` reads.
+    regularised, linear : bool
+        As in ``CovarianceStructure``. Steps leave these structures, and are brought back by ``solve``.
+    scale_free : bool
+        Whether it says the same whatever the units of each column are.
+    """
+
+    regularised: ClassVar[bool] = False
+    linear: ClassVar[bool] = False
+    # What it is called in texts.
+    word: ClassVar[str] = ""
+    # How many of its fields are written without their names.
+    plain: ClassVar[int] = 0
+
+    @property
+    def scale_free(self) -> bool:
+        """Whether it says the same whatever the units of each column are."""
+        return False
+
+    @property
+    def name(self) -> str:
+        """The structure as a text."""
+        return self._written(self.word)
+
+    @property
+    @abstractmethod
+    def words(self) -> str:
+        """What it is, in the words of a methods section."""
+
+    def for_columns(self, names: Sequence[str]) -> Structure:
+        """Return the structure for these columns; raise where it does not go with them."""
+        return self
+
+    @abstractmethod
+    def solve(self, S: Floats, rows: int) -> Floats:
+        """Return the covariance of the structure that fits second moments S best."""
+
+    @abstractmethod
+    def basis(self, covariance: Floats) -> Floats:
+        """Return the derivatives of (Σ_ij, i >= j) in the free parameters, one column each.
+
+        Where parameters are at a bound, those that move along it alone.
+        """
+
+    @abstractmethod
+    def count(self, d: int) -> int:
+        """Return how many parameters of a covariance of d columns are free."""
+
+    @abstractmethod
+    def learned(self, covariance: Floats) -> dict[str, Floats]:
+        """Return the parameters of a covariance that has the structure, by name."""
+
+    def edges(self, covariance: Floats, names: Sequence[str]) -> list[str]:
+        """Say, in a sentence each, which parameters are at a bound."""
+        return []
+
+    def _written(self, word: str) -> str:
+        parts = []
+        for k, field in enumerate(fields(self)):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            own = getattr(value, "name", value)
+            if field.default is not MISSING and own == field.default:
+                continue
+            text = own if hasattr(value, "name") else repr(_plain(value))
+            parts.append(text if k < self.plain else f"{field.name}={text}")
+        return f"{word}({', '.join(parts)})" if parts else word
+
+    def __repr__(self) -> str:
+        text = self._written(type(self).__name__)
+        return text if text.endswith(")") else f"{text}()"
+
+
+def _plain(value: Any) -> Any:
+    """Return tuples as lists, which look better."""
+    return [_plain(one) for one in value] if isinstance(value, tuple) else value
+
+
+@dataclass(frozen=True)
+class InUnits:
+    """A structure as the engine sees it, which works in units of each column.
+
+    Attributes
+    ----------
+    structure : Structure
+    units : array of shape (d,)
+        Of the engine, in those of the table, up to a factor that is common to all columns.
+    """
+
+    structure: Structure
+    units: Floats
+    regularised: ClassVar[bool] = False
+    linear: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, structure: Structure, scale: Floats) -> CovarianceStructure:
+        """Return a structure for columns of these scales."""
+        if structure.scale_free:
+            return structure
+        return cls(structure, scale / np.exp(np.log(scale).mean()))
+
+    @property
+    def name(self) -> str:
+        """The structure as a text."""
+        return self.structure.name
+
+    @property
+    def _squares(self) -> Floats:
+        return np.outer(self.units, self.units)
+
+    def solve(self, S: Floats, rows: int) -> Floats:
+        """Return the covariance of the structure that fits second moments S best."""
+        return self.structure.solve(S * self._squares, rows) / self._squares
+
+    def basis(self, covariance: Floats) -> Floats:
+        """Return the derivatives of (Σ_ij, i >= j) in the free parameters, one column each."""
+        own = self.structure.basis(covariance * self._squares)
+        return own / entries(self._squares)[:, None]
+
+    def count(self, d: int) -> int:
+        """Return how many parameters are free."""
+        return self.structure.count(d)
+
+
+# Structures by the word that they have in a text; and short ones of SAS and of R.
+WORDS: dict[str, Callable[..., CovarianceStructure]] = {"free": Free, "diagonal": Diagonal}
+SHORT: dict[str, str] = {
+    "unstructured": "free", "us": "free", "cs": "compound_symmetry",
+    "csh": "compound_symmetry(heteroscedastic=True)", "ar1h": "ar1(heteroscedastic=True)",
+    "toep": "toeplitz", "toeph": "toeplitz(heteroscedastic=True)",
+}  # fmt: skip
+
+
+def in_words(structure: S) -> S:
+    """Let texts name a structure."""
+    WORDS[structure.word] = structure
+    return structure
+
+
+def read_structure(given: Any, what: str = "covariance") -> CovarianceStructure:
+    """Read a structure that is given as one, or as a text such as ``"factor(2)"``."""
+    if isinstance(given, Structure | Free | Diagonal):
+        return given
+    text = given.strip().lower() if isinstance(given, str) else None
+    if text is None:
+        raise InputError(f"{what} must be a structure, or a text that names one; got {given!r}.")
+    try:
+        if len(text) > LONGEST_TEXT:
+            raise ValueError
+        return _evaluated(ast.parse(given.strip(), mode="eval").body)
+    except InputError:
+        # Of a structure that cannot be, in its own words.
+        raise
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        raise InputError(
+            f"{what} must be an array (where it is known) or one of {', '.join(known_words())}, "
+            f"as in 'factor(2)' or 'ar1(heteroscedastic=True)'; got {_shortened(given)}."
+        ) from None
+
+
+def read_part(given: Any, what: str) -> CovarianceStructure:
+    """Read a structure that is part of another one."""
+    found = read_structure(given, what)
+    if getattr(found, "k", None) == "bic":
+        raise InputError(f"{what}: the number of factors must be said, as in Factor(1).")
+    return found
+
+
+def known_words() -> list[str]:
+    """Return the words of all structures."""
+    return [*WORDS, "shrinkage", "sparse"]
+
+
+def _shortened(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:60] + "…")
+
+
+def _evaluated(node: ast.expr) -> CovarianceStructure:
+    """Make a structure from a text: a word, or a word with literals and structures as arguments."""
+    call = node if isinstance(node, ast.Call) else None
+    function = node if call is None else call.func
+    if not isinstance(function, ast.Name):
+        raise ValueError
+    word = function.id.lower()
+    if call is None and word in SHORT:
+        return _evaluated(ast.parse(SHORT[word], mode="eval").body)
+    if word not in WORDS or (call and any(one.arg is None for one in call.keywords)):
+        raise ValueError
+    if call is None:
+        return WORDS[word]()
+    more = {str(one.arg): _argument(one.value) for one in call.keywords}
+    return WORDS[word](*map(_argument, call.args), **more)
+
+
+def _argument(node: ast.expr) -> Any:
+    if isinstance(node, ast.Name | ast.Call):
+        return _evaluated(node)
+    return ast.literal_eval(node)
+
+
+def values_by_name(parts: Mapping[str, Floats]) -> tuple[list[str], Floats]:
+    """Return the names of all numbers among parameters, and the numbers."""
+    names, values = [], []
+    for name, part in parts.items():
+        part = np.asarray(part, dtype=float)
+        for at in np.ndindex(part.shape):
+            places = ", ".join(str(k + 1) for k in at)
+            names.append(f"{name}[{places}]" if at else name)
+        values.append(part.ravel())
+    return names, np.concatenate(values) if values else np.empty(0)
