@@ -373,3 +373,15 @@ def test_effects_of_numbers_that_are_categories():
         np.testing.assert_allclose(
             effects.effects[:, 0], np.subtract(means[1:], means[0]), rtol=1e-7
         )
+
+
+def test_values_on_their_limit_are_told(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": np.linspace(-1.0, 1.0, 300)})
+    hours = table.x + rng.normal(size=300)
+    table["hours"], table["ill"] = np.maximum(hours, 0.0), rng.random(300) < 0.5
+    table.to_parquet(tmp_path / "hours.parquet", row_group_size=100)
+    for data in (table, tmp_path / "hours.parquet"):
+        with pytest.warns(hs.AssumptionWarning) as said:
+            hs.regress("ill + hours ~ x", data, {"hours": ">=0"}, standard_errors=False)
+        assert f"on the limit: hours ({(hours <= 0.0).sum()} times 0)" in str(said[0].message)

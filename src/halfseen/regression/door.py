@@ -37,7 +37,7 @@ from halfseen.seeds import RandomState, seed_of
 from halfseen.solvers.full_information.checkpoint import EVERY, open_checkpoint
 from halfseen.solvers.full_information.full import ACCURACY, MOST_STEPS
 from halfseen.solvers.full_information.learn import Settings
-from halfseen.solvers.prepare import warn
+from halfseen.solvers.prepare import limits_reached, warn, warn_of_piles
 from halfseen.solvers.regression.estimate import RegressionEstimate
 from halfseen.solvers.regression.learn_penalised import learn_penalised, read_penalty
 from halfseen.solvers.regression.learn_regression import learn_regression
@@ -219,6 +219,9 @@ def regress(
         raise InputError(
             f"outcomes have {len(outcomes.data)} rows, but regressors {len(design.matrix)}."
         )
+    warn_of_piles(
+        limits_reached(outcomes.data.values, outcomes.rule), outcomes.names, outcomes.rule
+    )
     pull = read_penalty(penalty, strength, robust or cluster is not None, truncated is not None)
     counts = read_weights(weights, data, len(design.matrix))
     if counts is not None and not counts.all():

@@ -36,7 +36,7 @@ from halfseen.solvers.full_information.rows import KeptRows
 from halfseen.solvers.full_information.shards import count
 from halfseen.solvers.in_pieces import shown, told_by_file
 from halfseen.solvers.piece import Place
-from halfseen.solvers.prepare import warn
+from halfseen.solvers.prepare import warn, warn_of_piles
 from halfseen.solvers.regression.estimate import RegressionEstimate
 from halfseen.solvers.regression.hiding import Hiding
 from halfseen.solvers.regression.layout import Whitening
@@ -114,6 +114,7 @@ def learn_in_pieces(
         design = passes.design()
         passes = passes.coded(design)
         found = passes.survey()
+        warn_of_piles(found.piled, [*asked.outcomes, *asked.carried], passes.rule)
         terms = slice(1, 1 + len(design.terms))
         summary = found.regressors.take(terms)
         for note in check_regressors(summary, design.terms, design.mask, design.outcomes):

@@ -18,10 +18,12 @@ from halfseen.data.mixed_blocks import HeldColumns, columns_of_piece
 from halfseen.data.moments import PairMoments
 from halfseen.data.plain_columns import Level, PlainColumn, PlainColumns
 from halfseen.errors import InputError
+from halfseen.missingness.base import Missingness
 from halfseen.missingness.selection import Selection
 from halfseen.scaling.engine import Arrays
 from halfseen.solvers.full_information.shards import to_arrays
 from halfseen.solvers.piece import Place, rows_from
+from halfseen.solvers.prepare import limits_reached
 from halfseen.solvers.regression.layout import Whitening, with_covariates
 from halfseen.solvers.regression.outcomes import Carried, index_of, kind_as_said, read_outcomes
 
@@ -159,6 +161,8 @@ class Survey(NamedTuple):
     ----------
     moments : PairMoments or None
         Of the outcomes that are numbers, if there are some, and the columns that rules speak of.
+    piled : array
+        Of all outcomes and these columns, values on limits; see ``limits_reached``.
     ones : boolean array
         Which of these hold nothing but 0 and 1.
     shown : tuple of Shown
@@ -168,6 +172,7 @@ class Survey(NamedTuple):
     """
 
     moments: PairMoments | None
+    piled: Floats
     ones: Mask
     shown: tuple[Shown, ...]
     regressors: Summary
@@ -178,6 +183,7 @@ class Survey(NamedTuple):
             moments = moments.merge(other.moments)
         return Survey(
             moments,
+            self.piled + other.piled,
             self.ones & other.ones,
             tuple(one + more for one, more in zip(self.shown, other.shown, strict=True)),
             self.regressors + other.regressors,
@@ -193,12 +199,13 @@ def survey_piece(piece: Any, place: Place, reader: Reader) -> Survey:
         if numbers.shape[1]:
             moments = PairMoments.of_chunk(numbers, (*reader.measured, *reader.carried))
             moments.check_range(numbers)
+        piled = _piled(reader, numbers, place.rule)
         ones = np.all(np.isnan(numbers) | np.isin(numbers, (0.0, 1.0)), axis=0)
         shown = tuple(
             _shown(reader, columns, name) for name in reader.outcomes if name not in reader.measured
         )
     constant = np.column_stack([np.ones(len(W)), W])
-    return Survey(moments, ones, shown, Summary.of(constant))
+    return Survey(moments, piled, ones, shown, Summary.of(constant))
 
 
 def _numbers(reader: Reader, columns: PlainColumns) -> Floats:
@@ -217,6 +224,14 @@ def _numbers(reader: Reader, columns: PlainColumns) -> Floats:
             )
         out[:, place] = column.values
     return np.hstack([out, reader.carried_values(columns)])
+
+
+def _piled(reader: Reader, numbers: Floats, rule: Missingness | None) -> Floats:
+    """Count the values that lie on limits, in the rule's order of columns."""
+    names = [*reader.outcomes, *reader.carried]
+    values = np.full((len(numbers), len(names)), np.nan)
+    values[:, [names.index(one) for one in (*reader.measured, *reader.carried)]] = numbers
+    return limits_reached(values, rule)
 
 
 def _shown(reader: Reader, columns: PlainColumns, name: str) -> Shown:
