@@ -97,7 +97,6 @@ _OPTIONS = {
     "missing_at_random=": "--blank random",
     "transforms=": "--transform",
     "client=": "--scheduler",
-    "keep=": "--by",
     "companions=False": "--no-companions",
     "resume=True": "--resume",
     "flags=": "--flag",

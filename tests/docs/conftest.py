@@ -40,11 +40,35 @@ def write_lab(folder):
     (folder / "limits.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+def write_more(folder):
+    """Write what the README speaks of: results.csv, wells.csv, survey.csv and visits.csv."""
+    rng = np.random.default_rng(6)
+    metals = np.exp(TRUTH.sample(60, rng)[:, :2])
+    results = [
+        f"S{k},{metal},{f'<{limit}' if x < limit else f'{x:.3g}'},{limit}"
+        for k, row in enumerate(metals)
+        for metal, x, limit in zip(("lead", "zinc"), row, LIMITS["north"], strict=True)
+    ]
+    wells = [f"{'ABC'[k % 3]},{lead:.3g},{zinc:.3g}" for k, (lead, zinc) in enumerate(metals)]
+    ages = 5.0 * np.round(rng.normal(40.0, 12.0, 60) / 5.0)
+    survey = [
+        f"{a:g},{'' if x < 0.5 else round(x, 3)}" for a, x in zip(ages, metals[:, 0], strict=True)
+    ]
+    steps = rng.normal(size=(60, 3)).cumsum(axis=1)
+    visits = [",".join(f"{x:.3f}" for x in row) for row in steps]
+    for name, head, rows in (
+        ("results.csv", "Sample,Analyte,Result,RL", results), ("wells.csv", "Well,lead,zinc", wells),
+        ("survey.csv", "age,lead", survey), ("visits.csv", "week0,week1,week2", visits),
+    ):  # fmt: skip
+        (folder / name).write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
+
+
 @pytest.fixture(scope="session")
 def files_of_pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     hs.write_csv(run_demo().laboratory_table(), folder / "wine.csv")
     write_lab(folder)
+    write_more(folder)
     return folder
 
 

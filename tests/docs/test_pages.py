@@ -25,7 +25,8 @@ The rules, for those who write pages:
   that stands alone, `` `--option` `` (that of another program is told with the program).
 - ``python`` and ``console`` blocks run in the order of the page, so that one may use the files of
   another. The folder holds what ``tests/docs/conftest.py`` writes: wine.csv (``halfseen demo --write``),
-  lab.csv (sample, lead, zinc, ph), and limits.csv and limits_by_sample.csv, which are for lab.csv.
+  lab.csv (sample, lead, zinc, ph), limits.csv and limits_by_sample.csv, which are for lab.csv, and
+  results.csv, wells.csv, survey.csv and visits.csv.
 """
 
 import re

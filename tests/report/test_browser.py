@@ -460,4 +460,4 @@ def test_a_link_to_a_closed_table_opens_it(visit):
     page.evaluate("document.getElementById('correlation-table').open = false")
     assert not page.locator("#correlation-table table").is_visible()
     page.click("a[href='#correlation-table']")
-    assert page.locator("#correlation-table table").is_visible()
+    page.locator("#correlation-table table").wait_for(state="visible")

@@ -320,7 +320,10 @@ MASK = np.zeros((50, 2), dtype=bool)
         ({"missing_at_random": MASK.astype(int)}, "boolean array.*got dtype int64"),
         ({"missing_at_random": [[True], [True, False]]}, "boolean array of shape"),
         ({"missing_at_random": ~MASK}, r"row \d+, column .*missing at random.*is seen"),
-        ({"covariance": "nonsense"}, "one of free, diagonal, shrinkage, sparse; got 'nonsense'"),
+        (
+            {"covariance": "nonsense"},
+            "one of free, diagonal, .*, sparse, as in .*; got 'nonsense'",
+        ),
         ({"covariance": np.eye(3)}, r"must have shape \(2, 2\).*got \(3, 3\)"),
         ({"covariance": [[1.0, 2.0], [2.0, 1.0]]}, "must be positive definite"),
         ({"correlation": [[2.0, 0.1], [0.1, 1.0]]}, "ones on its diagonal; got"),

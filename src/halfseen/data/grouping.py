@@ -133,7 +133,7 @@ def _label(value: Any, row: int, name: str) -> Any:
 def _key(label: Any) -> tuple[Any, ...]:
     """Sort numbers by size, then texts with the numbers in them by size."""
     if isinstance(label, numbers.Real):
-        return 0, float(label), ""
+        return 0, label, ""
     parts = re.split(r"(\d+)", str(label).casefold())
     # Texts and numbers alternate, so that like is compared with like.
     natural = [int(part) if k % 2 else part for k, part in enumerate(parts)]

@@ -36,7 +36,7 @@ from halfseen.data.long_shape import ask_if_long
 from halfseen.data.names import expand, find_column
 from halfseen.data.raw_columns import Columns, FileColumns, FrameColumns, open_parquet
 from halfseen.data.second_columns import read_wanted
-from halfseen.errors import AssumptionWarning, InputError, argument
+from halfseen.errors import AssumptionWarning, InputError, argument, spelled
 
 # As many cells are shown in full; the others are counted by column.
 SHOWN = 8
@@ -289,7 +289,7 @@ def read_columns(
         lambda column: holds_numbers(table.column(column), form),
     )
     kept = [keep] if isinstance(keep, str) else [str(name) for name in keep]
-    places = [find_column(table.names, name, argument("keep")) for name in kept]
+    places = [find_column(table.names, name, spelled("keep", "--by")) for name in kept]
     wanted = choose(table.names, columns, place, contents, companions, left_out, declared, places)
     if not wanted or not table.rows:
         raise InputError(f"{table.source} has no {'rows' if wanted else 'columns'} to read.")

@@ -48,6 +48,12 @@ class Rounded:
     how : dict of str to str
         In which direction columns were rounded, with that of all others under an empty name.
     rule : Missingness or None
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> hs.rounded({"age": 5}).steps
+    {'age': (5.0,)}
     """
 
     steps: dict[str, tuple[float, ...]]

@@ -144,7 +144,8 @@ def _robust(model: Model, setup: Setup, estimate: RegressionEstimate) -> Floats:
         raise InputError("this regression has no standard errors to begin with.")
     assert estimate.place is not None
     into = in_parameters(setup.equations, model.free) @ estimate.covariance
-    return np.asarray(into.T @ scatter(setup.rows, estimate.place) @ into)
+    rows, learned = setup.rows.overview.shape[0], estimate.parameters
+    return np.asarray(into.T @ scatter(setup.rows, estimate.place) @ into) * rows / (rows - learned)
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,8 +26,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import lasso_path
 
 from halfseen.missingness.holes import SEEN, Holes, Inequalities
 from halfseen.solvers.full_information.expectation import Parameters, Sampling
@@ -355,6 +353,10 @@ class LassoEquation:
 
         ``target`` has no part in it that is given.
         """
+        # Late: with it come a hundred megabytes, which few regressions need.
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.linear_model import lasso_path
+
         out, at = self.given.copy(), self.columns
         centre = float(self.root @ (self.root * target)) / len(target) if self.constant else 0.0
         slopes = before[at] - self.given[at]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, ndtr
+from scipy.special import erfcx, ndtr
 
 from halfseen.kernels.quadrature import NODES_48, WEIGHTS_48
 from halfseen.seeds import Purpose
@@ -118,14 +118,18 @@ def _normal_within(
     near = np.min([np.maximum(np.maximum(a, -b), 0.0) for a, b in ends], axis=0)
     mass, first = np.zeros(len(mean)), np.zeros(len(mean))
     for a, b in ends:
-        # From the side on which both ends are small.
-        flip = a > 0.0
-        large = log_ndtr(np.where(flip, -a, b))
-        small = log_ndtr(np.where(flip, -b, a))
-        inner = large + np.log1p(-np.exp(np.minimum(small - large, 0.0)))
-        mass += np.exp(inner + 0.5 * near * near)
+        # A piece on one side of the mean is a difference of tails there; any other has it within.
+        right, left = a > 0.0, b < 0.0
+        low, high = np.where(right, a, -b), np.where(right, b, -a)
+        tails = _tail(np.maximum(low, 0.0), near) - _tail(np.maximum(high, 0.0), near)
+        mass += np.where(right | left, tails, ndtr(b) - ndtr(a))
         first += _density(a, near) - _density(b, near)
     return np.maximum(mass, SMALLEST), first, -0.5 * near * near
+
+
+def _tail(x: Floats, near: Floats) -> Floats:
+    """Return exp(near²/2) P(z > x) of a standard normal number z, for x >= 0."""
+    return np.asarray(np.sqrt(0.5 * np.pi) * erfcx(x / np.sqrt(2.0)) * _density(x, near))
 
 
 def _density(x: Floats, near: Floats) -> Floats:

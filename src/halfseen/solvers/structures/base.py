@@ -68,25 +68,90 @@ class Structure(ABC):
 
     @abstractmethod
     def solve(self, S: Floats, rows: int) -> Floats:
-        """Return the covariance of the structure that fits second moments S best."""
+        """Return the covariance of the structure that fits second moments S best.
+
+        Parameters
+        ----------
+        S : array of shape (d, d)
+            Second moments about the mean.
+        rows : int
+            Of how many rows they are.
+
+        Examples
+        --------
+        >>> import numpy as np, halfseen as hs
+        >>> hs.CompoundSymmetry().solve(np.diag([1.0, 2.0, 3.0]) + 0.5, 100)
+        array([[2.5, 0.5, 0.5],
+               [0.5, 2.5, 0.5],
+               [0.5, 0.5, 2.5]])
+        """
 
     @abstractmethod
     def basis(self, covariance: Floats) -> Floats:
         """Return the derivatives of (Σ_ij, i >= j) in the free parameters, one column each.
 
         Where parameters are at a bound, those that move along it alone.
+
+        Parameters
+        ----------
+        covariance : array of shape (d, d)
+            One that has the structure.
+
+        Examples
+        --------
+        >>> import numpy as np, halfseen as hs
+        >>> hs.CompoundSymmetry().basis(np.eye(3) + 0.5).shape  # a variance and a correlation
+        (6, 2)
         """
 
     @abstractmethod
     def count(self, d: int) -> int:
-        """Return how many parameters of a covariance of d columns are free."""
+        """Return how many parameters of a covariance of d columns are free.
+
+        Parameters
+        ----------
+        d : int
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> hs.AR1().count(8), hs.Toeplitz().count(8), hs.Factor(2).count(8)
+        (2, 8, 23)
+        """
 
     @abstractmethod
     def learned(self, covariance: Floats) -> dict[str, Floats]:
-        """Return the parameters of a covariance that has the structure, by name."""
+        """Return the parameters of a covariance that has the structure, by name.
+
+        Parameters
+        ----------
+        covariance : array of shape (d, d)
+
+        Examples
+        --------
+        >>> import numpy as np, halfseen as hs
+        >>> found = hs.CompoundSymmetry().learned(np.eye(3) + 0.5)
+        >>> {name: round(float(value), 3) for name, value in found.items()}
+        {'variance': 1.5, 'correlation': 0.333}
+        """
 
     def edges(self, covariance: Floats, names: Sequence[str]) -> list[str]:
-        """Say, in a sentence each, which parameters are at a bound."""
+        """Say, in a sentence each, which parameters are at a bound.
+
+        Parameters
+        ----------
+        covariance : array of shape (d, d)
+            One that has the structure.
+        names : sequence of str
+            Of the columns.
+
+        Examples
+        --------
+        >>> import numpy as np, halfseen as hs
+        >>> growth = hs.RandomEffects([[1, 0], [1, 1], [1, 2]])
+        >>> growth.edges(np.eye(3), ["week_0", "week_1", "week_2"])
+        ['The variances of all random effects are zero: the rest is noise.']
+        """
         return []
 
     def _written(self, word: str) -> str:

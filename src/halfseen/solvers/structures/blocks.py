@@ -108,7 +108,16 @@ class BlockDiagonal(Structure):
         return [np.array(group, dtype=np.intp) for group in self.groups]
 
     def mask(self) -> NDArray[np.bool_]:
-        """Return which entries are not zero."""
+        """Return which entries are not zero.
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> hs.BlockDiagonal([2, 1]).mask()
+        array([[ True,  True, False],
+               [ True,  True, False],
+               [False, False,  True]])
+        """
         owner = np.empty(sum(one.size for one in self._blocks), dtype=int)
         for k, block in enumerate(self._blocks):
             owner[block] = k
