@@ -40,7 +40,7 @@ def test_text_fits_in_80_columns_and_files_are_named(halfseen, laboratory, tmp_p
     assert saved["method"] == "full"
     page = (tmp_path / "r.html").read_text()
     assert "--log" in page
-    assert len(page.encode()) < 6_000_000
+    assert len(page.encode()) < 1_500_000
 
 
 def test_rules_limits_and_blanks(halfseen, tmp_path):

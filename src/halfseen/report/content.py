@@ -146,9 +146,9 @@ def content_of(
         "scale": scale,
         "level": LEVEL,
         "law": law,
-        "learned": words.learned(fit, columns, pairs),
+        "learned": words.learned(fit, _missing(table), columns, pairs),
         "left_out": words.hidden_names(fit.names, shown),
-        "status": words.status_of(fit),
+        "status": words.status_of(fit, diagnosis),
         "columns": columns,
         "pairs": pairs,
         "structure": structure_content(fit.structure),
@@ -162,6 +162,11 @@ def content_of(
         "call": call or words.call_of(fit),
         "versions": words.versions(),
     }
+
+
+def _missing(table: ShownTable | None) -> float:
+    """Return the share of all cells of which nothing is known."""
+    return 0.0 if table is None else float(table.missing.mean())
 
 
 def structure_content(learned: LearnedStructure | None) -> dict[str, Any] | None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+# Intervals of correlations that are no longer than this are of known ones.
+KNOWN = 1e-9
 WIDTH = 79
 RULE = "─" * WIDTH
 # What each method is, in the words of a methods section.
@@ -177,8 +179,14 @@ def _correlations(fit: Fit, most: int, level: float) -> list[str]:
         return []
     i, j = np.triu_indices(d, 1)
     r = fit.gaussian.correlation[i, j]
-    order = np.argsort(-np.abs(r), kind="stable")[:most]
-    title = "Correlation" if len(r) <= most else f"Correlation (strongest {most} of {len(r)})"
+    # Exact zeros were not learned: a structure takes them for granted.
+    learned = np.flatnonzero(r != 0.0)
+    if not learned.size:
+        return ["", "Correlations are 0 by the structure of the covariance."]
+    order = learned[np.argsort(-np.abs(r[learned]), kind="stable")][:most]
+    title = "Correlation"
+    if len(learned) > most:
+        title += f" (strongest {most} of {len(learned)})"
     intervals = None
     if fit.uncertainty is not None:
         intervals = fit.confidence_interval(level).without_labels().correlation
@@ -189,8 +197,10 @@ def _correlations(fit: Fit, most: int, level: float) -> list[str]:
         line = f"{pair:<50} {r[k]:>+9.3f}"
         if intervals is not None:
             low, high = intervals.lower[i[k], j[k]], intervals.upper[i[k], j[k]]
-            line += f"   {low:+.3f} to {high:+.3f}"
+            line += "   known" if high - low < KNOWN else f"   {low:+.3f} to {high:+.3f}"
         lines.append(line)
+    if len(learned) < len(r):
+        lines.append(f"{len(r) - len(learned)} more are 0 by the structure of the covariance")
     return lines
 
 
