@@ -69,7 +69,9 @@ CUT = """() => {
   document.querySelectorAll(".table").forEach(box => {
     if (!box.checkVisibility()) return;
     const words = getComputedStyle(box.querySelector("caption span"), "::after").content;
-    const cut = box.scrollWidth > box.clientWidth + 1, said = words.includes("scroll sideways");
+    const cut = box.scrollWidth > box.clientWidth + 1, said = words.includes("sideways");
+    const long = box.scrollHeight > box.clientHeight + 1, told = /rows|down/.test(words);
+    if (long !== told) out.wrong.push(box.ariaLabel);
     if (cut || said) out[cut && said ? "said" : cut ? "silent" : "wrong"].push(box.ariaLabel);
   });
   return out;

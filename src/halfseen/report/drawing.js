@@ -56,10 +56,11 @@ const drawing = (() => {
     });
   }
 
-  // Tables that are wider than their box say so.
+  // Tables that are larger than their box say so.
   function watchTables() {
     const look = new ResizeObserver((entries) => entries.forEach(({ target }) => {
       target.classList.toggle("wide", target.scrollWidth > target.clientWidth + 1);
+      target.classList.toggle("tall", target.scrollHeight > target.clientHeight + 1);
     }));
     document.querySelectorAll(".table").forEach((table) => look.observe(table));
   }

@@ -262,7 +262,8 @@
     caption("pair", drawn);
     const [low, high] = [pairs.lower[k], pairs.upper[k]];
     let text = `${spoken(x.label)} and ${spoken(y.label)}: recovered correlation ${signed(pairs.recovered[k])}`;
-    if (low !== null && high !== null) text += ` (95 % interval ${signed(low)} to ${signed(high)})`;
+    if (pairs.known[k]) text += " (known)";
+    else if (low !== null && high !== null) text += ` (95 % interval ${signed(low)} to ${signed(high)})`;
     if (pairs.naive[k] !== null) {
       text += `; ${signed(pairs.naive[k])} over the ${pairs.together[k].toLocaleString("en")} rows in which both are seen`;
     } else if (pairs.together[k] !== null) {
@@ -317,6 +318,7 @@
     const words = `${label(columns[i].short)} ~ ${label(columns[j].short)}\n${signed(r)}`;
     if (id === "naive") return `${words}, ${pairs.together[k]} rows`;
     const [low, high] = [pairs.lower[k], pairs.upper[k]];
+    if (pairs.known[k]) return `${words}, known`;
     return low === null || high === null ? words : `${words}, 95 % interval ${signed(low)} to ${signed(high)}`;
   }
 

@@ -16,7 +16,7 @@ from halfseen.report.tables import (
     table,
     td,
 )
-from halfseen.solvers.summary import KNOWN, at_most, shorten
+from halfseen.solvers.summary import at_most, shorten
 
 # Pairs that are listed below the heat maps: at once, and on demand.
 FIRST_PAIRS, MOST_PAIRS = 10, 300
@@ -184,8 +184,10 @@ def pairs(content: dict[str, Any]) -> str:
 def changed_most(pairs: dict[str, Any]) -> list[int]:
     """Order pairs by how much their correlation changes; by its size where nothing is naive."""
     change = [
-        abs((new or 0.0) - (old or 0.0))
-        for new, old in zip(pairs["recovered"], pairs["naive"], strict=True)
+        0.0 if known else abs((new or 0.0) - (old or 0.0))
+        for new, old, known in zip(
+            *(pairs[key] for key in ("recovered", "naive", "known")), strict=True
+        )
     ]
     return [int(k) for k in np.argsort(-np.array(change), kind="stable")]
 
@@ -275,8 +277,7 @@ def _correlation_table(content: dict[str, Any], order: Sequence[int], title: str
         low, high, old = pairs["lower"][k], pairs["upper"][k], pairs["naive"][k]
         many = pairs["together"][k]
         ends = "" if low is None or high is None else f"{signed(low)} to {signed(high)}"
-        if ends and high - low < KNOWN:
-            ends = "known"
+        ends = "known" if ends and pairs["known"][k] else ends
         rows.append(
             [
                 f"{names[i[k]]} ~ {names[j[k]]}",

@@ -134,7 +134,7 @@ def _turned(columns: Sequence[dict[str, Any]], pairs: dict[str, Any] | None) -> 
     best, where = 0.0, None
     i, j = np.triu_indices(len(columns), 1)
     for k, (old, new) in enumerate(zip(pairs["naive"], pairs["recovered"], strict=True)):
-        if old is not None and new is not None and abs(new - old) > best:
+        if None not in (old, new) and not pairs["known"][k] and abs(new - old) > best:
             best, where = abs(new - old), k
     if where is None or best < 0.02:
         return []

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-# Intervals of correlations that are no longer than this are of known ones.
-KNOWN = 1e-9
 WIDTH = 79
 RULE = "─" * WIDTH
 # What each method is, in the words of a methods section.
@@ -173,6 +171,11 @@ def _original(fit: Fit, most: int, level: float) -> list[str]:
     return lines
 
 
+def knows_correlations(fit: Fit) -> bool:
+    """Whether correlations were given to a fit, so that they have no error."""
+    return fit.history.get("covariance_structure") in ("known", "known correlation")
+
+
 def _correlations(fit: Fit, most: int, level: float) -> list[str]:
     d = len(fit.names)
     if d < 2:
@@ -192,12 +195,13 @@ def _correlations(fit: Fit, most: int, level: float) -> list[str]:
         intervals = fit.confidence_interval(level).without_labels().correlation
     head = f"{title:<50} {'estimate':>9}" + (f"   {100 * level:g} % interval" if intervals else "")
     lines = ["", head, RULE]
+    known = knows_correlations(fit)
     for k in order:
         pair = f"{shorten(fit.names[i[k]], 23)} ~ {shorten(fit.names[j[k]], 23)}"
         line = f"{pair:<50} {r[k]:>+9.3f}"
         if intervals is not None:
             low, high = intervals.lower[i[k], j[k]], intervals.upper[i[k], j[k]]
-            line += "   known" if high - low < KNOWN else f"   {low:+.3f} to {high:+.3f}"
+            line += "   known" if known else f"   {low:+.3f} to {high:+.3f}"
         lines.append(line)
     if len(learned) < len(r):
         lines.append(f"{len(r) - len(learned)} more are 0 by the structure of the covariance")
