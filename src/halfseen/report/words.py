@@ -160,7 +160,7 @@ def _named(checked: dict[str, Any] | None) -> list[tuple[str, list[str]]]:
         for item in (checked or {"findings": ()})["findings"]:
             if item["level"] == level:
                 own = columns.setdefault(item["title"], [])
-                own += [] if item["column"] is None else [shorten(item["column"], 40)]
+                own += [shorten(name, 40) for name in item["columns"]]
         titles = [f"{t} ({name_some(own, 6)})" if own else t for t, own in columns.items()]
         out += [(level, titles)] if titles else []
     return out
@@ -267,9 +267,9 @@ def checks(diagnosis: Any) -> dict[str, Any] | None:
         level, column = str(getattr(item, "level", "look")), getattr(item, "column", None)
         level = level if level in ("ok", "look", "problem") else "look"
         texts = {key: str(getattr(item, key, "")) for key in ("title", "text")}
-        findings.append(
-            {"level": level, **texts, "column": None if column is None else str(column)}
-        )
+        columns = [str(name) for name in getattr(item, "columns", None) or ()]
+        column = None if column is None else str(column)
+        findings.append({"level": level, **texts, "column": column, "columns": columns})
     return {"findings": findings, "text": None if findings else str(diagnosis)}
 
 
