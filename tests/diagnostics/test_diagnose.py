@@ -516,10 +516,6 @@ def test_a_test_has_one_p_value_wherever_it_is_shown():
     tests = [*diagnosis.normality.columns, diagnosis.normality.overall]
     lines = str(diagnosis).splitlines()
     shown_in_table = [line.split()[-1] for line in lines if line[:2] in ("x0", "x1", "x2", "al")]
-        line.split()[-1]
-        for line in str(diagnosis).splitlines()
-        if line[:2] in ("x0", "x1", "x2", "al")
-    ]
     expected = [f"{test.adjusted:.3f}" for test in tests]
     assert shown_in_table[:4] == expected
     least = min(tests[:3], key=lambda test: test.adjusted)
