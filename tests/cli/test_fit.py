@@ -40,7 +40,17 @@ def test_text_fits_in_80_columns_and_files_are_named(halfseen, laboratory, tmp_p
     assert saved["method"] == "full"
     page = (tmp_path / "r.html").read_text()
     assert "--log" in page
-    assert len(page.encode()) < 6_000_000
+    assert len(page.encode()) < 1_500_000
+
+
+def test_problems_on_the_page_are_named_on_the_screen(halfseen, laboratory, tmp_path):
+    path, _ = laboratory
+    result = halfseen("fit", path, "--index", "sample", "--report", "r.html")
+    assert "the checks found problems: Not normal" in _flat(result)
+    page = (tmp_path / "r.html").read_text()
+    status = page[page.index('<div class="status">') : page.index("<nav")]
+    assert "badge problem" in status
+    assert "Not normal" in status
 
 
 def test_rules_limits_and_blanks(halfseen, tmp_path):

@@ -212,8 +212,8 @@ def test_a_bare_flag_beside_several_columns_is_a_question():
     with pytest.raises(
         hs.InputError,
         match=r"column qualifier holds flags such as 'U', .*: say of which with "
-        r"flags={'depth': 'qualifier'} or flags={'result': 'qualifier'}, .*index=; .*columns=, or pass "
-        r"companions=False",
+        r"flags={'depth': 'qualifier'} or flags={'result': 'qualifier'}; .*leave it out with "
+        r"exclude='qualifier'",
     ):
         read(text)
     with pytest.raises(hs.InputError, match="column qualifier holds flags such as 'U'"):

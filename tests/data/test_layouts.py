@@ -90,6 +90,17 @@ LAYOUTS = {
         "column Censored holds flags such as 'TRUE', but its name does not say of which column: say of "
         "which with flags={'Orig': 'Censored'} or flags={'Pb': 'Censored'}",
     ),
+    "EnvStats, with the text of the sheet, told of the text": Layout(
+        "Orig,Pb,Censored\n<0.05,0.05,TRUE\n0.31,0.31,FALSE\n<0.1,0.1,TRUE\n0.72,0.72,FALSE\n",
+        "columns Orig and Pb hold the same numbers, and Orig says which of them were not detected. "
+        "Leave the other one out: exclude='Pb'",
+        {"flags": {"Orig": "Censored"}},
+    ),
+    "EnvStats, with the text of the sheet, told of both": Layout(
+        "Orig,Pb,Censored\n<0.05,0.05,TRUE\n0.31,0.31,FALSE\n<0.1,0.1,TRUE\n0.72,0.72,FALSE\n",
+        LEAD,
+        {"flags": {"Pb": "Censored"}, "exclude": "Orig"},
+    ),
     "EnvStats, a limit by sample": Layout(
         "Pb,Censored,Detection.Limit\n0.025,TRUE,0.05\n0.31,FALSE,0.05\n0.05,TRUE,0.1\n0.72,FALSE,0.1\n",
         LEAD,
@@ -127,7 +138,9 @@ LAYOUTS = {
         "Pb_result,Pb_qualifier\n0.05,U\n0.31,\n0.1,U\n0.72,\n", {"Pb_result": LEAD["Pb"]}
     ),
     "LIMS, an unknown qualifier": Layout(
-        "Pb,Pb_qual\n0.05,U\n0.31,\n0.1,K\n0.72,\n", "flags={'Pb': 'Pb_qual:U|ND'}"
+        "Pb,Pb_qual\n0.05,U\n0.31,\n0.1,K\n0.72,\n",
+        "if it marks what was not detected, say so with the others that do, as in "
+        "flags={'Pb': 'Pb_qual:U|K'}; if not, flags={'Pb': 'Pb_qual:U'}",
     ),
     "LIMS, an unknown qualifier, told": Layout(
         "Pb,Pb_qual\n0.05,U\n0.31,B\n0.1,K\n0.72,\n", LEAD, {"flags": {"Pb": "Pb_qual:U|K"}}
@@ -195,8 +208,13 @@ LAYOUTS = {
     ),
     "LIMS, limits of nothing": Layout(
         "Lead,Pb_RL\n0.4,0.05\n0.31,0.05\n",
-        "column Pb_RL is named like detection limits, but there is no column Pb alone. Say of which "
-        "column X they are with limits={'X': 'Pb_RL'}",
+        "column Pb_RL is named like detection limits, but there is no column Pb alone. Say that "
+        "they are those of Lead with limits={'Lead': 'Pb_RL'}",
+    ),
+    "LIMS, limits of nothing, told": Layout(
+        "Lead,Pb_RL\nND,0.05\n0.31,0.05\nND,0.1\n0.72,0.1\n",
+        {"Lead": LEAD["Pb"]},
+        {"limits": {"Lead": "Pb_RL"}},
     ),
     "LIMS, in the cells": Layout("Pb\n<0.05\n0.31\nND(0.1)\n0.72\n", LEAD),
     "LIMS, U after the number": Layout("Pb\n0.05U\n0.31\n0.1 U\n0.72\n", LEAD),
@@ -303,7 +321,9 @@ LAYOUTS = {
     ),
     "batches": Layout(
         "Batch,Pb\n1,0.3\n1,0.4\n2,0.7\n",
-        "column Batch holds whole numbers (1, 2), and is named like groups",
+        "column Batch holds whole numbers (1, 2), and is named like groups or numbers of rows: no "
+        "measurement, it seems. Make it the row labels with index='Batch', compare its groups with "
+        "keep='Batch' here and fit(..., by='Batch')",
     ),
     "years": Layout("Year,Pb\n2001,0.3\n2004,0.4\n", {"Pb": ["0.3", "0.4"]}, {"exclude": "Year"}),
     "a flag under a name of its own": Layout(

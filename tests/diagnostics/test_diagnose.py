@@ -1,7 +1,9 @@
 """Every kind of table and rule, the findings, and how they are written down."""
 
+import ast
 import importlib
 import json
+import re
 import warnings
 from dataclasses import replace
 
@@ -442,3 +444,81 @@ def test_cells_with_limits_go_with_linear_rules_and_scales(rng):
     assert found.normality.overall_reason == ""
     assert 0.0 < found.normality.overall.p_value <= 1.0
     assert found.normality.columns[2].basis == "completed"
+
+
+def skewed(columns, n=200, seed=0):
+    rng = np.random.default_rng(seed)
+    return np.exp(rng.normal(size=(n, 2)) @ rng.normal(size=(2, columns))) * np.exp(
+        rng.normal(size=(n, columns))
+    )
+
+
+def test_what_holds_for_many_columns_is_one_finding():
+    X = np.log(skewed(12))
+    piled = hs.diagnose(np.maximum(X, -0.5), hs.DetectionLimits(lower=-0.5))
+    (problem,) = [finding for finding in piled.findings if finding.level == "problem"]
+    assert problem.title == "Values pile up on the limit"
+    assert problem.text.startswith("12 columns: x0, x1, x2, x3, x4, x5 and 6 more. Of x0: ")
+    assert problem.column is None
+    assert problem.columns == piled.names
+    assert len(piled.mechanism) == 12
+    # Two are told of one by one.
+    two = hs.diagnose(np.maximum(X[:, :2], -0.5), hs.DetectionLimits(lower=-0.5))
+    assert [finding.column for finding in two.findings if finding.level == "problem"] == [
+        "x0",
+        "x1",
+    ]
+
+
+def test_all_columns_that_need_a_scale_are_in_what_is_advised():
+    Y = skewed(9)
+    limits = np.quantile(Y, 0.3, axis=0)
+    X = np.where(limits <= Y, Y, np.nan)
+    diagnosis = hs.diagnose(X, hs.DetectionLimits(lower=limits))
+    (finding,) = [one for one in diagnosis.findings if one.title == "Not normal"]
+    told = re.search(r"use transforms=(\{.*\})\.$", finding.text)[1]
+    assert ast.literal_eval(told) == diagnosis.suggested_transform
+    assert len(diagnosis.suggested_transform) >= 8
+    with told_in_options():
+        (finding,) = [
+            one
+            for one in hs.diagnose(X, hs.DetectionLimits(lower=limits)).findings
+            if one.title == "Not normal"
+        ]
+    assert all(
+        f"{name}" in finding.text.split("--transform ", 1)[1] for name in told.split("'")[1::4]
+    )
+
+
+def test_a_cause_is_told_and_not_what_it_brings_about():
+    Y = skewed(3)
+    diagnosis = hs.diagnose(np.where(Y < 1.0, 0.5, Y), hs.DetectionLimits(lower=1.0))
+    (problem,) = [finding for finding in diagnosis.findings if finding.level != "ok"]
+    assert problem.title == "Values look substituted"
+    assert diagnosis.contradictions
+    assert "Hidden as stated" not in [finding.title for finding in diagnosis.findings]
+
+
+def test_the_most_consequential_comes_first():
+    Y = np.log(skewed(4))
+    X = np.where(Y >= 1.5, Y, np.nan)
+    X[:, 0] = np.maximum(Y[:, 0], 1.5)
+    titles = [one.title for one in hs.diagnose(X, hs.DetectionLimits(lower=1.5)).findings]
+    assert titles[0] == "Values pile up on the limit"
+    assert "Mostly hidden" not in titles[:1]
+
+
+def test_a_test_has_one_p_value_wherever_it_is_shown():
+    rule = hs.DetectionLimits(lower=-0.3)
+    truth = hs.Gaussian(np.zeros(3), 0.5 * np.eye(3) + 0.5)
+    fit = hs.fit(hs.simulate(truth, rule, 200, random_state=3), rule, random_state=0)
+    diagnosis = hs.diagnose(fit)
+    tests = [*diagnosis.normality.columns, diagnosis.normality.overall]
+    lines = str(diagnosis).splitlines()
+    shown_in_table = [line.split()[-1] for line in lines if line[:2] in ("x0", "x1", "x2", "al")]
+    expected = [f"{test.adjusted:.3f}" for test in tests]
+    assert shown_in_table[:4] == expected
+    least = min(tests[:3], key=lambda test: test.adjusted)
+    text = str(diagnosis).replace("\n    ", " ")
+    assert f"least p-value {least.adjusted:.2g}, for {least.name}" in text
+    assert f"(p = {tests[3].adjusted:.2g})" in text

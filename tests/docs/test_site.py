@@ -4,11 +4,13 @@ The build runs every example of the gallery, with warnings as errors. It works o
 that a folder in which somebody builds the site by hand is left alone.
 """
 
+import ast
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tomllib
 
 import matplotlib.image
 import numpy as np
@@ -27,6 +29,34 @@ LONGEST_BUILD = 900
 # The least share of the pixels of a figure that is not its ground.
 LEAST_INK = 0.005
 pytestmark = pytest.mark.xdist_group("site")
+
+
+def imported(path):
+    """List the packages that a script imports."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = [node.module] if isinstance(node, ast.ImportFrom) else []
+        names += (
+            [one.name for one in getattr(node, "names", ())] if isinstance(node, ast.Import) else []
+        )
+        yield from (name.split(".")[0] for name in names)
+
+
+def test_what_examples_import_is_installed_for_the_docs():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    # The extra names others of the project: make docs installs no more.
+    (own,) = [one for one in extras["docs"] if one.startswith("halfseen[")]
+    within = re.search(r"\[(.*)\]", own)[1].split(",")
+    asked = [
+        *project["dependencies"],
+        *extras["docs"],
+        *(one for key in within for one in extras[key]),
+    ]
+    installed = {re.split(r"[\[><=;]", one)[0].replace("-", "_") for one in asked}
+    installed |= {"sklearn" if "scikit_learn" in installed else "", "halfseen"}
+    for example in EXAMPLES:
+        missing = set(imported(example)) - installed - set(sys.stdlib_module_names)
+        assert not missing, example.name
 
 
 @pytest.fixture(scope="session")

@@ -110,6 +110,21 @@ def intervals(complete):
 
 
 @pytest.fixture(scope="session")
+def thirty():
+    """As many analytes as a laboratory reports of a sample, some of them blank here and there."""
+    rng = np.random.default_rng(4)
+    root = rng.normal(size=(30, 3))
+    truth = hs.Gaussian(np.zeros(30), root @ root.T + np.eye(30))
+    Z = truth.sample(200, rng)
+    limits = truth.standard_deviations * np.linspace(-1.5, 0.3, 30)
+    lower = np.where(limits <= Z, Z, -np.inf)
+    upper = np.where(limits <= Z, Z, limits)
+    blank = rng.random(Z.shape) < np.where(np.arange(30) % 3 == 0, 0.2, 0.0)
+    lower[blank], upper[blank] = -np.inf, np.inf
+    return quietly(hs.IntervalData(lower, upper, [f"PCB-{28 + 7 * k}" for k in range(30)]))
+
+
+@pytest.fixture(scope="session")
 def hostile():
     """Names that mean something to a browser."""
     d = len(HOSTILE)

@@ -25,29 +25,62 @@ pytestmark = pytest.mark.skipif(
 )
 PAGES = ("lab", "logs", "hostile", "intervals", "incomes", "neither", "one column")
 WIDTHS = """() => {
-  const page = document.scrollingElement, figures = [...document.querySelectorAll('.plot .main-svg')];
+  const page = document.scrollingElement, figures = [...document.querySelectorAll('.plot > svg')];
   return [page.scrollWidth, page.clientWidth, figures.map(f => f.getBoundingClientRect().right)];
 }"""
 # Points of the curve of a column that lie under a text of a hidden share, and how many texts there are.
 ON_CURVE = """() => {
   const plot = document.getElementById("column-plot"), outer = plot.getBoundingClientRect();
-  const { xaxis, yaxis } = plot._fullLayout, curve = plot.data[plot.data.length - 1];
-  const boxes = [...plot.querySelectorAll(".annotation-text-g")]
-    .filter(g => g.textContent.includes("%")).map(g => g.getBoundingClientRect());
+  const { to, traces } = plot.figure, curve = traces[traces.length - 1];
+  const boxes = [...plot.querySelectorAll(".note")].map(g => g.getBoundingClientRect());
   let many = 0;
   curve.x.forEach((x, k) => {
-    const left = outer.left + xaxis._offset + xaxis.l2p(x);
-    const top = outer.top + yaxis._offset + yaxis.l2p(curve.y[k]);
+    const left = outer.left + to.x(x), top = outer.top + to.y(curve.y[k]);
     many += boxes.some(b => left > b.left && left < b.right && top > b.top && top < b.bottom);
   });
   return [many, boxes.length];
+}"""
+# Texts of figures of which one covers another, or that reach out of their figure. Slanted names lie in
+# boxes that are larger than they are, so these are not held against each other.
+COVERED = """() => {
+  const out = [], share = (a, b, from, to) => Math.min(a[to], b[to]) - Math.max(a[from], b[from]);
+  document.querySelectorAll(".plot").forEach(plot => {
+    const frame = plot.getBoundingClientRect(), texts = [...plot.querySelectorAll("svg text")];
+    const all = texts.map(t => ({
+      text: t.textContent, box: t.getBoundingClientRect(),
+      slanted: t.classList.contains("xtick") && t.hasAttribute("transform"),
+    }));
+    all.forEach(({ text, box, slanted }, k) => {
+      const inside = share(box, frame, "left", "right") >= box.width - 1
+        && share(box, frame, "top", "bottom") >= box.height - 1;
+      if (!inside) out.push([plot.id, "cut", text]);
+      all.slice(k + 1).forEach(other => {
+        const apart = share(box, other.box, "left", "right") < 1
+          || share(box, other.box, "top", "bottom") < 3;
+        if (!apart && !(slanted && other.slanted)) out.push([plot.id, text, other.text]);
+      });
+    });
+  });
+  return out;
+}"""
+# Tables that are wider than their box, by whether they say so.
+CUT = """() => {
+  const out = { said: [], silent: [], wrong: [] };
+  document.querySelectorAll(".table").forEach(box => {
+    if (!box.checkVisibility()) return;
+    const words = getComputedStyle(box.querySelector("caption span"), "::after").content;
+    const cut = box.scrollWidth > box.clientWidth + 1, said = words.includes("sideways");
+    const long = box.scrollHeight > box.clientHeight + 1, told = /rows|down/.test(words);
+    if (long !== told) out.wrong.push(box.ariaLabel);
+    if (cut || said) out[cut && said ? "said" : cut ? "silent" : "wrong"].push(box.ariaLabel);
+  });
+  return out;
 }"""
 INK = {"light": "rgb(28, 33, 38)", "dark": "rgb(230, 232, 235)"}
 # Where a point of the data lies in the window.
 PIXEL = """([id, x, y]) => {
   const plot = document.getElementById(id), box = plot.getBoundingClientRect();
-  const { xaxis, yaxis } = plot._fullLayout;
-  return [box.left + xaxis._offset + xaxis.l2p(x), box.top + yaxis._offset + yaxis.l2p(y)];
+  return [box.left + plot.figure.to.x(x), box.top + plot.figure.to.y(y)];
 }"""
 
 
@@ -60,11 +93,11 @@ def browser():
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory, lab, logs, hostile, intervals, incomes, same_scale, odd):
+def address(tmp_path_factory, lab, logs, hostile, intervals, incomes, same_scale, thirty, odd):
     """Write the page of a fit, once, and say where it is."""
     folder = tmp_path_factory.mktemp("pages")
     fits = {"lab": lab, "logs": logs, "hostile": hostile, "intervals": intervals}
-    fits |= {"incomes": incomes, "same scale": same_scale}
+    fits |= {"incomes": incomes, "same scale": same_scale, "thirty": thirty}
 
     def written(name):
         path = folder / f"{name.replace(' ', '-')}.html"
@@ -95,7 +128,7 @@ class Visit:
         self.page.set_viewport_size({"width": width, "height": 900})
         self.page.wait_for_function(
             "() => [...document.querySelectorAll('.plot')].every("
-            "plot => Math.abs(plot.querySelector('.main-svg').clientWidth - plot.clientWidth) <= 1)"
+            "plot => Math.abs(plot.querySelector('svg').clientWidth - plot.clientWidth) <= 1)"
         )
 
     def light(self, scheme):
@@ -108,15 +141,15 @@ class Visit:
 
     def hover(self, plot, x, y):
         """Move the mouse over a point of the data; return what is written beside it."""
-        label = self.page.locator(f"#{plot} .hoverlayer .hovertext")
+        label = self.page.locator(f"#{plot} .tip")
         self.page.mouse.move(1, 1)
-        label.first.wait_for(state="detached", timeout=5000)
+        label.wait_for(state="hidden", timeout=5000)
         self.page.locator(f"#{plot}").evaluate("plot => plot.scrollIntoView({ block: 'center' })")
         at = self.page.evaluate(PIXEL, [plot, x, y])
         self.page.mouse.move(at[0] - 2, at[1])
         self.page.mouse.move(*at)
-        label.first.wait_for(timeout=5000)
-        return label.first.text_content()
+        label.wait_for(timeout=5000)
+        return label.text_content()
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +189,7 @@ def test_quiet_and_no_wider_than_the_window(visit, name):
 
 
 def curves(page):
-    return page.locator("#pair-plot .scatterlayer .js-line").evaluate_all(
+    return page.locator("#pair-plot path.line").evaluate_all(
         "all => all.map(x => x.getAttribute('d'))"
     )
 
@@ -231,12 +264,13 @@ def test_a_cell_of_the_heat_map_tells_its_interval(visit, lab):
 
 def test_bars_traces_and_errors_tell_their_numbers(visit, plain):
     one = visit("logs")
-    h = one.page.evaluate("document.getElementById('column-plot').data[0]")
+    h = one.page.evaluate("document.getElementById('column-plot').figure.traces[0]")
     k = int(np.argmax(h["y"]))
-    assert f"{h['customdata'][k][0]} seen" in one.hover("column-plot", h["x"][k], 0.5 * h["y"][k])
-    trace = one.page.evaluate("document.getElementById('trace-plot').data[0]")
+    assert re.match(r"\d+ seen, ", h["text"][k])
+    assert one.hover("column-plot", h["x"][k], 0.5 * h["y"][k]) == h["text"][k]
+    trace = one.page.evaluate("document.getElementById('trace-plot').figure.traces[0]")
     assert "step 1:" in one.hover("trace-plot", trace["x"][0], trace["y"][0])
-    shares = one.page.evaluate("document.getElementById('sampling-plot').data[0]")
+    shares = one.page.evaluate("document.getElementById('sampling-plot').figure.traces[0]")
     assert "%" in one.hover("sampling-plot", shares["x"][0], shares["y"][0])
 
 
@@ -250,7 +284,7 @@ def test_the_hidden_share_is_not_on_the_curve(visit, name, width):
         on_curve, texts = one.page.evaluate(ON_CURVE)
         assert texts > 0
         assert on_curve == 0
-        ends = one.page.locator("#column-plot .annotation-text-g").evaluate_all(
+        ends = one.page.locator("#column-plot .note").evaluate_all(
             "all => all.map(g => g.getBoundingClientRect().right)"
         )
         assert max(ends) <= width
@@ -282,7 +316,7 @@ def test_the_naive_ellipse_fits_the_dots(visit, incomes, i, j):
     page = visit("incomes").page
     page.select_option("#pair-x", str(i))
     page.select_option("#pair-y", str(j))
-    traces = page.evaluate("document.getElementById('pair-plot').data")
+    traces = page.evaluate("document.getElementById('pair-plot').figure.traces")
     (line,) = [t for t in traces if t.get("name") == "seen only, 95 %"]
     X = np.log(incomes.source.original.values[:, :2])
     both = X[~np.isnan(X).any(axis=1)][:, [i, j]]
@@ -295,11 +329,11 @@ def test_the_naive_ellipse_fits_the_dots(visit, incomes, i, j):
 def test_numbers_read_plainly(visit):
     page = visit("incomes").page
     page.select_option("#column", "0")
-    assert "limit 150000" in page.text_content("#column-plot .infolayer")
-    names = page.locator("#trace-plot .legendtext").all_text_contents()
+    assert "limit 150000" in page.text_content("#column-plot svg")
+    names = page.locator("#trace-plot text.legend").all_text_contents()
     assert names == ["log(income)", "log(wage)", "hours"]
     looks = page.evaluate(
-        "document.getElementById('trace-plot').data.map(t => t.line.color + t.line.dash)"
+        "document.getElementById('trace-plot').figure.traces.map(t => t.color + t.dash)"
     )
     assert len(set(looks)) == 3
 
@@ -307,15 +341,15 @@ def test_numbers_read_plainly(visit):
 def test_a_common_scale_leaves_bare_names_on_the_axes(visit):
     page = visit("same scale").page
     for plot, tick in (("recovered", "ytick"), ("naive", "xtick"), ("sampling", "xtick")):
-        texts = page.locator(f"#{plot}-plot .{tick} text").all_text_contents()
+        texts = page.locator(f"#{plot}-plot .{tick}").all_text_contents()
         assert texts == ["lead", "zinc", "copper"], plot
 
 
 def test_transformed_columns_have_ticks_in_original_units(visit):
     page = visit("logs").page
     page.select_option("#column", "0")
-    ticks = page.locator("#column-plot .xtick text").all_text_contents()
-    where = page.evaluate("document.getElementById('column-plot').layout.xaxis.tickvals")
+    ticks = page.locator("#column-plot .xtick").all_text_contents()
+    where = page.evaluate("document.getElementById('column-plot').figure.layout.x.at")
     assert np.exp(where) == pytest.approx([float(t.replace("−", "-")) for t in ticks], rel=1e-5)
     assert "geometric mean" in page.text_content("#column-reading")
 
@@ -342,7 +376,7 @@ def test_dark_is_dark_and_can_be_read(visit):
     cells = "td.main", "td.naive", "td.interval"
     for selector in ("h1", "p", "figcaption", *cells, "label", "a[href='#pairs']"):
         assert contrast(style(selector, "color"), paper) >= 4.5, selector
-    for selector in ("#pair-plot .xtick text", "#pair-plot .legendtext", "#pair-plot .xtitle"):
+    for selector in ("#pair-plot .xtick", "#pair-plot text.legend", "#pair-plot .xtitle"):
         assert contrast(style(selector, "fill"), paper) >= 4.5, selector
 
 
@@ -359,15 +393,16 @@ def test_numbers_on_the_heat_map_can_be_read(visit):
     page = one.page
     for scheme in ("light", "dark"):
         one.light(scheme)
-        inks = page.evaluate("document.getElementById('recovered-plot').data[1].textfont.color")
-        values = page.evaluate("document.getElementById('recovered-plot').data[0].z").copy()
-        scale = page.evaluate("document.getElementById('recovered-plot').data[0].colorscale")
-        ends = {k: np.array([int(c[m : m + 2], 16) for m in (1, 3, 5)]) for k, c in scale}
-        flat = [r for row in values for r in row if r is not None]
-        for r, ink in zip(flat, inks, strict=True):
-            mixed = ends[0.5] + abs(r) * (ends[float(r > 0)] - ends[0.5])
+        cells = page.evaluate(
+            "[...document.querySelectorAll('#recovered-plot .cell')].map(c => c.getAttribute('fill'))"
+        )
+        inks = page.evaluate(
+            "[...document.querySelectorAll('.cell-number')].map(c => c.getAttribute('fill'))"
+        )[len(cells) :]
+        assert len(cells) == len(inks) == 6
+        for cell, ink in zip(cells, inks, strict=True):
             # One of black and white always reaches 4.58 : 1; channels are rounded here.
-            assert contrast(ink, "#" + "".join(f"{round(v):02x}" for v in mixed)) > 4.4
+            assert contrast(ink, hexadecimal(cell)) > 4.4
 
 
 def test_the_keyboard_is_enough(visit):
@@ -401,8 +436,8 @@ def test_hostile_names_are_inert_and_shown_as_typed(visit):
         page.select_option("#pair-x", str(k))
         page.select_option("#pair-y", str(last))
     assert page.locator("a[href^='javascript'], svg a, img, b").count() == 0
-    assert page.evaluate("document.scripts.length") == 3
-    ticks = page.locator("#recovered-plot .ytick text").all_text_contents()
+    assert page.evaluate("document.scripts.length") == 2
+    ticks = page.locator("#recovered-plot .ytick").all_text_contents()
     for shown in ("</script>", "\"&'", "<b>bold</b>"):
         assert shown in ticks
     assert any(t.startswith('<a href="javascript') for t in ticks)
@@ -447,17 +482,51 @@ def test_print_is_light_and_opens_the_tables(visit):
     paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert hexadecimal(paper) == "#ffffff"
     # A4 less its margins is 182 mm, 688 px.
-    widths = page.evaluate(
-        "[...document.querySelectorAll('.plot .main-svg')].map(x => x.clientWidth)"
-    )
+    widths = page.evaluate("[...document.querySelectorAll('.plot > svg')].map(x => x.clientWidth)")
     assert max(widths) <= 688
     page.evaluate("window.dispatchEvent(new Event('afterprint'))")
     assert page.locator("details:not([open])").count() > 0
 
 
 def test_a_link_to_a_closed_table_opens_it(visit):
-    page = visit("lab").page
+    page = visit("hostile").page
     page.evaluate("document.getElementById('correlation-table').open = false")
     assert not page.locator("#correlation-table table").is_visible()
     page.click("a[href='#correlation-table']")
     page.locator("#correlation-table table").wait_for(state="visible")
+
+
+@pytest.mark.parametrize("name", [*PAGES, "thirty", "both sides", "probability"])
+def test_nothing_is_cut_or_covered(visit, name):
+    one = visit(name)
+    one.page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+    for width in (1280, 400):
+        one.widen(width)
+        assert one.page.evaluate(COVERED) == []
+        one.page.wait_for_function(f"() => {{ const c = ({CUT})(); return !c.silent.length; }}")
+        cut = one.page.evaluate(CUT)
+        assert cut["wrong"] == []
+        if width == 1280 and name != "hostile":
+            assert cut["said"] == []
+    one.page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = false; })")
+
+
+def test_limits_that_lie_close_have_numbers_of_their_own_on_a_phone(visit):
+    one = visit("lab")
+    one.widen(400)
+    for k, numbers in enumerate((["0.8", "1.2", "1.7"], ["0.8", "1.2", "1.7"])):
+        one.page.select_option("#column", str(k))
+        texts = one.page.locator("#column-plot .head").all_text_contents()
+        assert texts == [f"limit {number}" for number in numbers]
+        assert one.page.evaluate(COVERED) == []
+
+
+def test_what_was_recovered_is_visible_on_a_phone(visit):
+    for name in ("lab", "logs", "incomes"):
+        one = visit(name)
+        one.widen(400)
+        cells = one.page.locator(".table:visible td.main").evaluate_all(
+            "all => all.filter(c => c.cellIndex === 1).map(c => c.getBoundingClientRect().right)"
+        )
+        assert len(cells) >= 6
+        assert max(cells) <= 400

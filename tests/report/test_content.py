@@ -10,6 +10,8 @@ import halfseen as hs
 from halfseen.report import content as content_module
 from halfseen.report import report_content
 from halfseen.report.marginals import ticks_in_units
+from halfseen.report.numbers import percent
+from halfseen.report.rule_words import in_words
 from halfseen.solvers.result import Note, Status
 from halfseen.solvers.summary import monte_carlo_share
 from tests.report.conftest import quietly
@@ -141,11 +143,31 @@ def areas(h):
 def test_bars_have_the_areas_of_their_shares(plain, lab, intervals):
     for fit in (plain, lab, intervals):
         for column in report_content(fit)["columns"]:
-            hidden = column["hidden_share"] - column["kinds"].get("anywhere", 0) / fit.rows
+            hidden, missing = column["hidden_share"], column["missing_share"]
+            # Of the cells of which something is known, so that they compare with a density of area 1.
+            known = 1.0 - missing
             # Heights are rounded to four digits, each by at most one part in 2000.
             assert areas(column["histogram"]) == pytest.approx(
-                (1.0 - column["hidden_share"], hidden), rel=5e-4, abs=1e-9
+                ((known - hidden) / known, hidden / known), rel=5e-4, abs=1e-9
             )
+
+
+def test_hidden_and_missing_are_told_apart(intervals, thirty, odd):
+    c = report_content(intervals)["columns"][2]
+    assert c["missing_share"] == pytest.approx(20 / intervals.rows)
+    assert c["hidden_share"] == pytest.approx(c["kinds"]["above a limit"] / intervals.rows)
+    content = report_content(thirty)
+    X = thirty.source.original
+    blank = np.isneginf(X.lower) & np.isposinf(X.upper)
+    for column, share in zip(content["columns"], blank.mean(axis=0), strict=True):
+        assert column["missing_share"] == pytest.approx(share)
+    assert (
+        f"and {percent(blank.mean())} of the cells are missing at random" in content["learned"][0]
+    )
+    # What is hidden by chance is hidden by a rule, though it may be anywhere.
+    (chance, *_) = report_content(odd["probability"])["columns"]
+    assert chance["missing_share"] == 0.0
+    assert list(chance["kinds"]) == ["anywhere, by chance"]
 
 
 def test_a_bin_ends_at_the_limit(plain):
@@ -201,7 +223,7 @@ def test_every_kind_of_cell_is_told_apart(intervals, complete):
     assert a["kinds"] == {"between two limits": 60}
     assert b["kinds"] == {"below a limit": int((complete[:, 1] < 0.5).sum())}
     above = int((complete[:-20, 2] > 3.5).sum())
-    assert c["kinds"] == {"above a limit": above, "anywhere": 20}
+    assert c["kinds"] == {"above a limit": above}
     assert a["cells"]["kind"][:60] == "i" * 60
     assert c["cells"]["kind"][-1] == "n"
     assert c["cells"]["at"][-1] is None
@@ -227,34 +249,80 @@ def test_cells_missing_at_random_are_anywhere_beside_a_linear_rule(complete):
     blank[:30, 2] = True
     X[blank] = np.nan
     columns = report_content(quietly(X, rule, missing_at_random=blank))["columns"]
-    assert columns[2]["kinds"] == {"anywhere": 30}
+    assert columns[2]["kinds"] == {}
+    assert columns[2]["missing_share"] == pytest.approx(0.1)
     assert list(columns[1]["kinds"]) == ["where the rule and other columns allow"]
 
 
 def rule_text(fit):
     (found,) = [a for a in report_content(fit)["assumptions"] if a["title"] == "The rule"]
-    return found["text"], found["code"]
+    return found["text"], found.get("lines"), found.get("code")
 
 
-def test_the_rule_is_written_as_it_was_given(incomes, logs, lab, intervals, odd):
-    text, code = rule_text(incomes)
+def test_the_rule_is_told_in_words(incomes, logs, lab, intervals, odd):
+    text, lines, code = rule_text(incomes)
     own = int((np.isfinite(incomes.source.X.lower) & ~incomes.source.X.seen).sum())
     assert text.startswith(f"{own} cells say their own limits")
-    assert code == "rules({'wage': 'hours >= 30'})"
-    assert rule_text(logs)[1] == "DetectionLimits(lower=[3.0, 2.0, 10.0])"
-    text, code = rule_text(lab)
-    assert "array of shape (300, 3)" in code
-    assert "listed under “Column by column”" in text
-    text, code = rule_text(intervals)
-    assert code is None
+    assert (lines, code) == (["wage: shown where hours ≥ 30."], None)
+    assert rule_text(logs)[1] == [
+        "lead: shown at 3 and above.",
+        "zinc: shown at 2 and above.",
+        "copper: shown at 10 and above.",
+    ]
+    (line,) = rule_text(lab)[1]
+    assert line.startswith("lead, zinc, copper: limits that differ by row")
+    assert "listed under “Column by column”" in line
+    text, lines, code = rule_text(intervals)
+    assert lines is code is None
     assert "cells say their own limits" in text
     assert "Blank cells are believed to be missing at random" in text
-    assert rule_text(odd["all seen"]) == ("No rule was given.", None)
-    assert "Rows are shown if" in rule_text(odd["whole rows"])[0]
+    assert rule_text(odd["all seen"]) == ("No rule was given.", None, None)
     assert "does not hold" in rule_text(odd["no table"])[0]
-    code = rule_text(odd["probability"])[1]
-    assert " at 0x" not in code
-    assert len(code) <= 500
+    (line,) = rule_text(odd["selection"])[1]
+    assert line == "Of x0, x1 and x2, only the largest of a row is shown."
+
+
+def test_a_rule_without_words_is_written_as_code(odd):
+    assert "Rows are shown if" in rule_text(odd["whole rows"])[0]
+    for name in ("whole rows", "probability"):
+        _, lines, code = rule_text(odd[name])
+        assert lines is None
+        assert " at 0x" not in code
+        assert len(code) <= 500
+
+
+@pytest.mark.parametrize(
+    ("rule", "lines"),
+    [
+        (hs.DetectionLimits(lower=0.5, upper=2.5), ["a, b, c: shown from 0.5 to 2.5."]),
+        (
+            hs.SelfCensoring([hs.everything, hs.at_most(0) | hs.at_least(2), hs.everything]),
+            ["a, c: always shown.", "b: shown at 0 and below, and at 2 and above."],
+        ),
+        (
+            hs.LinearThreshold.larger_of(0, 1, 3),
+            ["a: shown where b ≤ a.", "b: shown where a ≤ b."],
+        ),
+        (
+            hs.LinearThreshold([[0, 0, 0], [-2, 0, 0.5], [0, 0, 0]], [0, -1, -1]),
+            ["b: shown where 2 × a − 0.5 × c ≥ 1.", "c: never shown."],
+        ),
+        (
+            hs.Combined([(["c"], hs.DetectionLimits(upper=9.0)), (["a", "b"], hs.SelfSelection())]),
+            ["c: shown at 9 and below.", "Of a and b, only the largest of a row is shown."],
+        ),
+        (hs.Selection("b", by="a"), ["b: shown where the index behind a is positive."]),
+    ],
+)
+def test_rules_in_words(rule, lines):
+    assert in_words(rule, ["a", "b", "c"]) == lines
+
+
+def test_many_conditions_are_not_a_flood():
+    rule = hs.DetectionLimits(lower=np.arange(1.0, 31.0))
+    lines = in_words(rule, [f"x{k}" for k in range(30)])
+    assert len(lines) == 12
+    assert lines[-1] == "… and 19 more conditions."
 
 
 def test_notes_do_not_repeat_the_status(odd, plain):

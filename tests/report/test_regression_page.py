@@ -20,6 +20,7 @@ from halfseen.report.regression_residuals import hidden_alike, normal_scores, or
 from halfseen.report.shown_table import Kind, Ranges, ShownColumn
 from tests.regression.tables import FORMULAS, SELECTION, heckman, residuals
 from tests.report.conftest import HOSTILE, MadeOnce
+from tests.report.test_browser import COVERED
 from tests.report.test_page import Reader
 
 mpl.use("Agg")
@@ -116,7 +117,7 @@ def contents(fits):
 
 
 def read(content):
-    return Reader(regression_page_of(content, "/* drawing */"))
+    return Reader(regression_page_of(content))
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -150,7 +151,7 @@ def test_the_page_is_whole_and_says_what_it_has(fits, contents, name):
     for word in ("nan", "None", "undefined"):
         assert not re.search(rf"\b{word}\b", text), word
     assert fits[name].status.value in text
-    assert len(found.all("script")) == 3
+    assert len(found.all("script")) == 2
     names = [a["id"] for _, a in found.elements if "id" in a]
     assert len(names) == len(set(names))
     for attributes in (a for _, a in found.elements):
@@ -285,9 +286,9 @@ def test_simulated_tables_hide_as_the_fitted_one_does(fits):
 
 
 def test_names_stay_text(contents):
-    text = regression_page_of(contents["hostile"], "/* drawing */")
+    text = regression_page_of(contents["hostile"])
     found = Reader(text)
-    assert len(found.all("script")) == 3
+    assert len(found.all("script")) == 2
     assert found.all("img", "b", "i") == []
     assert not any(key.startswith("on") for _, a in found.elements for key in a)
     words = "".join(found.texts)
@@ -408,14 +409,16 @@ def test_a_browser_shows_it_and_asks_for_nothing(browser, fits, tmp_path, name):
     page.on("request", lambda request: asked.append(request.url))
     page.goto(address)
     page.evaluate(CHOOSE_ALL)
-    drawn = page.locator(".plot .main-svg").count()
+    drawn = page.locator(".plot > svg").count()
     assert drawn >= (1 if name == "no table" else 4)
     page.set_viewport_size({"width": 400, "height": 900})
     page.wait_for_function(
         "() => [...document.querySelectorAll('.plot')].every("
-        "plot => Math.abs(plot.querySelector('.main-svg').clientWidth - plot.clientWidth) <= 1)"
+        "plot => Math.abs(plot.querySelector('svg').clientWidth - plot.clientWidth) <= 1)"
     )
+    assert page.evaluate(COVERED) == []
     page.evaluate(CHOOSE_ALL)
+    assert page.evaluate(COVERED) == []
     wide, room = page.evaluate("[document.body.scrollWidth, document.documentElement.clientWidth]")
     assert wide <= room
     page.emulate_media(media="screen", color_scheme="dark")

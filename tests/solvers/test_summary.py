@@ -94,3 +94,17 @@ def test_names_do_not_steer_the_terminal():
     fit = hs.fit(X, hs.DetectionLimits(lower=-1.0), names=["a\x1b[31m", "b\x07"], random_state=0)
     assert "\x1b" not in fit.summary()
     assert "a\N{REPLACEMENT CHARACTER}[31m" in fit.summary()
+
+
+def test_correlations_that_were_not_learned_are_not_listed_as_if_they_were():
+    rule = hs.DetectionLimits(lower=0.0)
+    X = hs.simulate(hs.Gaussian([1.0, 0.5, 0.2], np.eye(3)), rule, 400, random_state=0)
+    text = hs.fit(X, rule, covariance="diagonal", random_state=0).summary()
+    assert "Correlations are 0 by the structure of the covariance." in text
+    assert "+0.000" not in text
+    R = np.eye(3)
+    R[0, 1] = R[1, 0] = 0.3
+    text = hs.fit(X, rule, correlation=R, random_state=0).summary()
+    (line,) = [line for line in text.splitlines() if "~" in line]
+    assert line.split()[-2:] == ["+0.300", "known"]
+    assert "2 more are 0 by the structure" in text

@@ -101,6 +101,9 @@ def _report(found: Fit | GroupedFit, path: Path, seed: int, call: str) -> None:
         return
     diagnosis = diagnose(found, random_state=seed, progress=True)
     found.report(path, diagnosis=diagnosis, call=call)
+    problems = [one.title for one in diagnosis.findings if one.level == "problem"]
+    if problems:
+        say(f"the checks found problems: {'; '.join(dict.fromkeys(problems))}. The page has them.")
 
 
 def note_of_blanks(given: Input) -> None:

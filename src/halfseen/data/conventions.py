@@ -301,21 +301,27 @@ class _Layout:
             if not named or j in self.limits or j in self.flags or not self.contents.limits(j):
                 continue
             why = f", but there is no column {called(stem)} alone" if stem else ""
+            others = [k for k in self._kept if k != j and self.contents.number(k)]
+            of, which = "X", "of which column X they are"
+            if len(others) == 1:
+                of, which = (
+                    self.names[others[0]],
+                    f"that they are those of {called(self.names[others[0]])}",
+                )
             raise InputError(
-                f"column {self._called(j)} is named like detection limits{why}. Say of which column X "
-                f"they are with {limit_option('X', self.names[j])}, leave it out with "
-                f"{argument('exclude', self.names[j])}, or read it as a measurement with "
-                f"{argument('companions', False)}."
+                f"column {self._called(j)} is named like detection limits{why}. Say {which} "
+                f"with {limit_option(of, self.names[j])}, leave it out with "
+                f"{argument('exclude', self.names[j])}, or name it among {argument('columns')} to keep "
+                "it as a measurement."
             )
 
     def all_columns(self) -> list[Wanted]:
         """Read every column, with its companions."""
         self._refuse_doubts()
-        for flag, others in self.lost.items():
-            index = f", make a column of row labels the index with {argument('index')}"
+        for flag in self.lost:
             raise InputError(
-                f"{self._lost(flag)}{index * (len(others) > 1)}; if it speaks of nothing that is read, "
-                f"{_remedy()}."
+                f"{self._lost(flag)}; if it speaks of nothing that is read, leave it out with "
+                f"{argument('exclude', self.names[flag])}."
             )
         first = {low: name for name, (low, _) in self.pairs.items()}
         taken = {*self.flags, *self.limits, *(high for _, high in self.pairs.values())}

@@ -14,11 +14,13 @@ from halfseen.data.conventions import Wanted
 from halfseen.data.declared import flag_option
 from halfseen.data.names import is_label
 from halfseen.data.raw_columns import Columns, FileColumns
-from halfseen.errors import AssumptionWarning, InputError, argument
+from halfseen.errors import AssumptionWarning, InputError, argument, spelled
 
 # From so many values on, two or three different ones are no measurements, and a count is no accident.
 FEWEST_VALUES, FEWEST_COUNTED = 10, 10
 MOST_DIFFERENT = 3
+# As many different values that are seen must agree for a column to be a copy of another.
+FEWEST_COPIED = 2
 # As many values must add up for a row to be a sum.
 FEWEST_ADDED = 3
 UNITS = re.compile(
@@ -65,6 +67,36 @@ def _doubt_flag(name: str, names: Sequence[str], different: Floats) -> None:
             )
 
 
+def doubt_copies(wanted: Sequence[Wanted], read: Mapping[str, ReadColumn]) -> None:
+    """Refuse two columns of the same numbers: the text of a sheet, and what was made of it."""
+    hiding = [
+        np.isneginf(read[one.name].lower) | np.isposinf(read[one.name].upper) for one in wanted
+    ]
+    for k, (one, hidden) in enumerate(zip(wanted, hiding, strict=True)):
+        for other, also in zip(wanted[:k], hiding[:k], strict=True):
+            if (hidden | also).any() and _same_numbers(read[one.name], read[other.name]):
+                plain, flagged = (one, other) if hidden.sum() <= also.sum() else (other, one)
+                raise InputError(
+                    f"columns {called(other.name)} and {called(one.name)} hold the same numbers, and "
+                    f"{called(flagged.name)} says which of them were not detected. Leave the other one "
+                    f"out: {argument('exclude', plain.name)}."
+                )
+
+
+def _same_numbers(one: ReadColumn, other: ReadColumn) -> bool:
+    """Whether two columns hold the same number wherever both have one, some of them seen."""
+    numbers = [
+        np.where(np.isfinite(cells.upper), cells.upper, cells.lower) for cells in (one, other)
+    ]
+    known = np.isfinite(numbers[0]) & np.isfinite(numbers[1])
+    seen = known & (one.lower == one.upper) & (other.lower == other.upper)
+    return (
+        2 * int(known.sum()) >= len(known)
+        and np.unique(numbers[0][seen]).size >= FEWEST_COPIED
+        and bool((numbers[0][known] == numbers[1][known]).all())
+    )
+
+
 def _are_codes(seen: Floats, different: Floats) -> bool:
     """Whether values are few different whole numbers, as codes are."""
     whole = bool((np.trunc(different) == different).all())
@@ -102,11 +134,19 @@ def _doubt_number_of_row(name: str, seen: Floats, different: Floats) -> None:
         else f"holds whole numbers ({', '.join(map(print_number, different[:3]))}"
         f"{', ...' if different.size > 3 else ''}), and is named like groups or numbers of rows"
     )
+    groups = (
+        "" if counts or different.size == seen.size else f"compare its groups with {_by(name)}, "
+    )
     raise InputError(
         f"column {called(name)} {held}: no measurement, it seems. Make it the row labels with "
-        f"{argument('index', name)}, leave it out with {argument('exclude', name)}, or name it among "
-        f"{argument('columns')} to model it all the same."
+        f"{argument('index', name)}, {groups}leave it out with {argument('exclude', name)}, or name it "
+        f"among {argument('columns')} to model it all the same."
     )
+
+
+def _by(name: str) -> str:
+    """Spell how to compare the groups of a column."""
+    return spelled(f"keep={name!r} here and fit(..., by={name!r})", argument("keep", name))
 
 
 def _warn_of_few(few: Mapping[str, Floats]) -> None:
@@ -120,8 +160,9 @@ def _warn_of_few(few: Mapping[str, Floats]) -> None:
     warnings.warn(
         f"{len(few)} {has} two or three different values: {told}. They are read as measurements, "
         "which does no harm to the others where they are always seen (a column such as male). If one "
-        f"says which values of X are not detected, say {flag_option('X', name)}; if it is a group, fit "
-        f"each group alone, or leave it out with {argument('exclude', name)}; to keep it without this "
+        f"says which values of X are not detected, say {flag_option('X', name)}; if it is a group, "
+        f"compare groups with {_by(name)}, or leave it out with "
+        f"{argument('exclude', name)}; to keep it without this "
         f"warning, name it among {argument('columns')}.",
         AssumptionWarning,
         stacklevel=5,  # whoever called read_csv

@@ -192,7 +192,8 @@ def _unknown(column: str, name: str, text: str) -> str:
         )
     else:
         say = (
-            f"say which flags mark what was not detected, with | between them, as in "
-            f"{flag_option(column, name, 'U|ND')}; all others then mean detected"
+            f"if it marks what was not detected, say so with the others that do, as in "
+            f"{flag_option(column, name, f'U|{mark}')}; if not, {flag_option(column, name, 'U')}: all "
+            "that are not named mean detected"
         )
     return f"has the flag {shorten(text)} in column {called(name)}, which is not known: {say}"

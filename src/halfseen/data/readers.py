@@ -28,8 +28,8 @@ from halfseen.data.cells import (
 )
 from halfseen.data.conventions import Contents, Wanted, choose
 from halfseen.data.csv_files import read_records
-from halfseen.data.declared import declare
-from halfseen.data.doubts import doubt_columns, doubt_totals, doubt_units
+from halfseen.data.declared import declare, flag_option
+from halfseen.data.doubts import doubt_columns, doubt_copies, doubt_totals, doubt_units
 from halfseen.data.flags import example_of_flags, note_of_flags
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.long_shape import ask_if_long
@@ -40,6 +40,8 @@ from halfseen.errors import AssumptionWarning, InputError, argument, spelled
 
 # As many cells are shown in full; the others are counted by column.
 SHOWN = 8
+# Parts of reasons that say themselves what to do.
+SELF_HELP = ("has the flag", "has a comma; pass", "write the number alone")
 # What a column holds if every cell has the same one of these reasons.
 WHOLE_COLUMN = {NO_NUMBER: "no numbers", A_DATE: "dates", TRUE_FALSE: "true and false"}
 
@@ -303,6 +305,7 @@ def read_columns(
     check_read(table, read, labels, unreadable, by_name)
     if companions and columns is None:
         doubt_columns([one for one in wanted if one.value not in asked], read)
+        doubt_copies(wanted, read)
     ends = [[cells.lower, cells.upper, cells.not_detected] for cells in read.values()]
     lower, upper, not_detected = (np.stack(end, axis=1) for end in zip(*ends, strict=True))
     return IntervalData(
@@ -349,14 +352,17 @@ def _left_out(table: Columns, exclude: Sequence[str] | str) -> list[int]:
 def _tell_flags(table: Columns, wanted: Sequence[Wanted]) -> None:
     """Say how 0 and 1 are read, where a name in short alone says it."""
     notes = [
-        note_of_flags(one.name, table.column(flag.place), flag.kind)
+        (note_of_flags(one.name, table.column(flag.place), flag.kind), one.name, flag)
         for one in wanted
         for flag in one.flags
     ]
-    if told := [note for note in notes if note]:
+    if told := [note for note in notes if note[0]]:
+        _, name, flag = told[0]
+        says = flag_option(name, table.names[flag.place], "1" if flag.kind == "censored" else "0")
         _warn(
-            f"flags are read by the names of their columns: {'; '.join(told[:SHOWN])}"
-            f"{', and so on' if len(told) > SHOWN else ''}. {argument('flags')} says it outright."
+            f"flags are read by the names of their columns: {'; '.join(n for n, _, _ in told[:SHOWN])}"
+            f"{', and so on' if len(told) > SHOWN else ''}. {says} says it outright"
+            f"{', and so for the others' if len(told) > 1 else ''}."
         )
 
 
@@ -411,8 +417,9 @@ def _unreadable_lines(
         if len(others) > SHOWN:
             rest = _by_column(Counter(cell.column for cell in others[SHOWN:]))
             lines.append(f"  and {len(others) - SHOWN} more: {rest}.")
-    # A flag that is not known says that its cell may be hidden because of its value.
-    if any("has the flag" not in cell.reason for cell in others):
+    # Some reasons say themselves what to do; and a flag that is not known, or a comma, hides a value
+    # that is not missing.
+    if any(not any(part in cell.reason for part in SELF_HELP) for cell in others):
         lines.append(
             f"Correct them; or tell words of your own with {argument('not_detected')} and "
             f"{argument('missing')}; or pass {argument('unreadable', 'missing')} to take them as "

@@ -256,24 +256,27 @@ class Diagnosis:
             "-" * WIDTH,
         ]
         for j, name in enumerate(names):
-            p = self.normality.columns[j].p_value
+            p = self.normality.columns[j].adjusted
             limit = shorten(limits[j], wide) if limits[j] else ""
             lines.append(
                 f"{shorten(_one_line(name), name_wide):<{name_wide}} "
                 f"{self.hidden[j] + self.blank[j]:>6.1%} {self.hidden[j]:>6.1%} {self.blank[j]:>6.1%} "
-                f"{limit:>{wide}} {'-' if math.isnan(p) else f'{p:.3f}':>6}  "
+                f"{limit:>{wide}} {_in_table(p):>6}  "
                 f"{better[j]}".rstrip()
             )
         if len(self.names) > MOST_COLUMNS:
             lines.append(f"… and {len(self.names) - MOST_COLUMNS} more columns")
         overall = self.normality.overall
         if overall is not None:
-            lines.append(f"{'all together':<{name_wide + wide + 22}} {overall.p_value:>6.3f}")
+            lines.append(
+                f"{'all together':<{name_wide + wide + 22}} {_in_table(overall.adjusted):>6}"
+            )
         else:
             lines += _wrapped(f"all together: {self.normality.overall_reason}", "", "  ")
         lines.append(
-            "unseen = hidden (by the rule, or beyond a limit) + at random; normal: p-value"
+            "unseen = hidden (by the rule, or beyond a limit) + at random; normal: p-value,"
         )
+        lines.append("adjusted for the number of tests")
         return [*lines, "", *self._questions()]
 
     def _questions(self) -> list[str]:
@@ -293,6 +296,10 @@ class Diagnosis:
             text = f"[{WORDS[finding.level]}] {where}{finding.title}. {_one_line(finding.text)}"
             lines += _wrapped(text, "", "    ")
         return lines
+
+
+def _in_table(p: float) -> str:
+    return "-" if math.isnan(p) else "<0.001" if p < 1e-3 else f"{p:.3f}"
 
 
 def _wrapped(text: str, first: str, rest: str | None = None) -> list[str]:

@@ -35,8 +35,8 @@ LARGE_DISTANCE = 0.1
 MOSTLY_HIDDEN = 0.8
 # So many columns that fail alike are told of together.
 FEWEST_TOGETHER = 3
-# As many columns are written out in what is advised.
-MOST_SCALED = 6
+# Names that are written out where many columns are told of.
+MOST_NAMES = 6
 # Reasons why a column was not tested that have findings of their own.
 TOLD_ELSEWHERE = (CONSTANT, NEVER_SEEN)
 # Titles of what ``mechanism`` finds.
@@ -64,7 +64,9 @@ class Finding:
     text : str
         What was found, and what to do about it.
     column : str or None
-        The column that it is about; None where it is about the whole table.
+        The column that it is about; None where it is about several, or about the whole table.
+    columns : tuple of str
+        All columns that it is about.
 
     Examples
     --------
@@ -79,6 +81,11 @@ class Finding:
     title: str
     text: str
     column: str | None = None
+    columns: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.column is not None and not self.columns:
+            object.__setattr__(self, "columns", (self.column,))
 
 
 def collect(
@@ -90,22 +97,49 @@ def collect(
     suggested: dict[str, str],
     status: Status | None = None,
 ) -> tuple[Finding, ...]:
-    """Put everything that was found into words, the most serious first."""
+    """Put everything that was found into words, the most serious first.
+
+    Within a level by what it changes: what the rule says of the cells, whether the fit is there at all,
+    the shape that fills the hidden side, and then what is hardly known. What holds for many columns is
+    one finding.
+    """
+    wrong = {mark.column for mark in marks if mark.level == "problem"}
     findings = [
-        *_of_contradictions(table),
-        *_of_blanks(table),
-        *_of_pairs(table, counts),
-        *_of_columns(table),
-        *_of_fit(status),
+        *_of_contradictions(table, wrong),
         *_of_marks(marks, table, losses),
+        *_of_fit(status),
         *_of_losses(losses, marks),
-        *_of_normality(normality, suggested, _conditions(table)),
+        *_of_normality(normality, suggested, _conditions(table), wrong),
+        *_of_columns(table),
+        *_of_pairs(table, counts),
+        *_of_blanks(table),
     ]
-    return tuple(sorted(findings, key=lambda finding: -LEVELS.index(finding.level)))
+    ordered = sorted(findings, key=lambda finding: -LEVELS.index(finding.level))
+    return tuple(_together(ordered))
 
 
-def _of_contradictions(table: CheckedTable) -> Iterator[Finding]:
-    for wrong in table.contradictions:
+def _together(findings: list[Finding]) -> Iterator[Finding]:
+    """Tell once what holds for many columns, with the text of the first of them."""
+    alike: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        if finding.column is not None:
+            alike.setdefault((finding.level, finding.title), []).append(finding)
+    for finding in findings:
+        group = alike.get((finding.level, finding.title), [])
+        if finding.column is None or len(group) < FEWEST_TOGETHER:
+            yield finding
+        elif finding is group[0]:
+            names = tuple(one.column for one in group if one.column is not None)
+            told = f"{len(names)} columns: {name_some(list(names), MOST_NAMES)}."
+            same = all(one.text == finding.text for one in group)
+            text = finding.text if same else f"Of {names[0]}: {finding.text}"
+            yield Finding(finding.level, finding.title, f"{told} {text}", None, names)
+
+
+def _of_contradictions(table: CheckedTable, explained: set[str]) -> Iterator[Finding]:
+    # The mark of what was put in the place of values says more than that it contradicts the rule.
+    left = [wrong for wrong in table.contradictions if wrong.column not in explained]
+    for wrong in sorted(left, key=lambda wrong: -wrong.count):
         title = "The data contradict the rule"
         yield Finding("problem", title, _sentence(wrong.text), wrong.column)
     if table.broken is not None and not table.contradictions:
@@ -169,7 +203,9 @@ def _beyond(table: CheckedTable, j: int) -> NDArray[np.bool_]:
 
 def _of_columns(table: CheckedTable) -> Iterator[Finding]:
     seen = table.seen
-    for j, name in enumerate(table.names):
+    beyond = np.array([_beyond(table, j).mean() for j in range(len(table.names))])
+    for j in np.argsort(-beyond, kind="stable"):
+        name = table.names[j]
         known = ~np.isneginf(table.lower[:, j]) | ~np.isposinf(table.upper[:, j])
         if not seen[:, j].any() and (table.intervals is None or not known.any()):
             text = "No value is seen, so nothing can be learned about this column. Leave it out."
@@ -179,9 +215,9 @@ def _of_columns(table: CheckedTable) -> Iterator[Finding]:
                 "All seen values are the same, so that they have no variance. Leave the column out."
             )
             yield Finding("problem", "Constant", text, name)
-        elif (share := _beyond(table, j).mean()) > MOSTLY_HIDDEN:
+        elif beyond[j] > MOSTLY_HIDDEN:
             text = (
-                f"{share:.0%} of the cells are hidden: what is learned rests on the limit and "
+                f"{beyond[j]:.0%} of the cells are hidden: what is learned rests on the limit and "
                 "on normality more than on values."
             )
             yield Finding("look", "Mostly hidden", text, name)
@@ -193,7 +229,7 @@ def _of_fit(status: Status | None) -> Iterator[Finding]:
 
 
 def _of_marks(marks: tuple[Mark, ...], table: CheckedTable, losses: Losses) -> Iterator[Finding]:
-    for mark in marks:
+    for mark in sorted(marks, key=lambda mark: 0.0 if mark.p_value is None else mark.p_value):
         if mark.level != "ok":
             yield Finding(mark.level, TITLES[mark.kind], mark.text, mark.column)  # type: ignore[arg-type]
     quiet = [mark.column for mark in marks if mark.level == "ok"]
@@ -201,7 +237,7 @@ def _of_marks(marks: tuple[Mark, ...], table: CheckedTable, losses: Losses) -> I
         text = f"The rule hides nothing in {name_some(quiet)}, as is to be expected there."
         yield Finding("ok", TITLES["nothing hidden"], text)
     clear = all(mark.level == "ok" for mark in marks) and not losses.p_value < DOUBTFUL
-    if clear and table.broken is None and table.hidden.any():
+    if clear and not table.contradictions and table.broken is None and table.hidden.any():
         text = (
             "No sign of another limit, of substituted values, or of cells hidden for other reasons"
         )
@@ -241,9 +277,12 @@ def _conditions(table: CheckedTable) -> set[str]:
 
 
 def _of_normality(
-    normality: Normality, suggested: dict[str, str], conditions: set[str]
+    normality: Normality, suggested: dict[str, str], conditions: set[str], explained: set[str]
 ) -> Iterator[Finding]:
-    tested = [test for test in normality.columns if test.basis != "none"]
+    # Values that were put in the place of others say nothing of the shape of the rest.
+    tested = [
+        test for test in normality.columns if test.basis != "none" and test.name not in explained
+    ]
     failed = [test for test in tested if test.adjusted < DOUBTFUL]
     if odd := [test.name for test in failed if test.name in conditions]:
         text = (
@@ -253,20 +292,16 @@ def _of_normality(
         )
         yield Finding("ok", "Always seen", text, odd[0] if len(odd) == 1 else None)
     failed = [test for test in failed if test.name not in conditions]
-    alike: dict[tuple[Level, str | None], list[NormalityTest]] = {}
-    for test in failed:
-        alike.setdefault((_severity(test), suggested.get(test.name)), []).append(test)
-    for (level, better), tests in alike.items():
-        if len(tests) < FEWEST_TOGETHER:
-            yield from (_not_normal(level, [test], better, len(tested)) for test in tests)
-        else:
-            yield _not_normal(level, tests, better, len(tested))
+    for level in ("problem", "look"):
+        alike = [test for test in failed if _severity(test) == level]
+        parts = [alike] if len(alike) >= FEWEST_TOGETHER else [[test] for test in alike]
+        yield from (_not_normal(level, part, suggested, len(tested)) for part in parts)
     others = [test for test in tested if not odd or test.name not in conditions]
     if others and not failed:
-        least = min(others, key=lambda test: test.p_value)
+        least = min(others, key=lambda test: test.adjusted)
         text = (
             f"No {'other ' if odd else ''}column differs from a normal one (least p-value "
-            f"{least.p_value:.2g}, for {least.name}){_after(len(tested))}."
+            f"{least.adjusted:.2g}, for {least.name}){_after(len(tested))}."
         )
         yield Finding("ok", "Columns look normal", text)
     yield from _of_untested(normality)
@@ -288,7 +323,7 @@ def _of_normality(
             )
         yield Finding(_severity(overall), "Not normal as a whole", text)
     else:
-        text = f"The rows are spread as those of a normal distribution (p = {overall.p_value:.2g})."
+        text = f"The rows are spread as those of a normal distribution ({shown(overall.adjusted)})."
         yield Finding("ok", "Normal as a whole", text)
 
 
@@ -309,7 +344,7 @@ def _in_which_way(test: NormalityTest) -> str:
         return (
             f"along {test.direction}, values are skewed, as on a scale that does not suit them, or "
             "where a smaller group lies apart. Try another scale, such as "
-            f"{_scale_option([], 'yeojohnson')}, or fit the groups separately."
+            f"{argument('transforms', 'yeojohnson')}, or fit the groups separately."
         )
     return (
         "the rows are not spread as those of a normal distribution, which tails and outliers, or "
@@ -318,43 +353,55 @@ def _in_which_way(test: NormalityTest) -> str:
 
 
 def _not_normal(
-    level: Level, tests: list[NormalityTest], better: str | None, tested: int
+    level: Level, tests: list[NormalityTest], suggested: dict[str, str], tested: int
 ) -> Finding:
-    """Say how far columns are from normal, and on which scale they look better."""
+    """Say how far columns are from normal, and on which scales they look better."""
     worst = max(tests, key=lambda test: test.distance)
+    names = tuple(test.name for test in tests)
     several = len(tests) > 1
     text = f"{_how_far(worst)}{_after(tested)}."
     if several:
-        names = name_some([test.name for test in tests], 6)
-        text = f"{len(tests)} columns: {names}. Furthest from it is {worst.name}. {text}"
-    look = "they look" if several else "it looks"
-    if better == "none":
-        text += f" Without a transform {look} better."
-    elif better is not None:
-        option = _scale_option([test.name for test in tests], better)
-        text += f" On the scale {better} {look} better: use {option}."
-    return Finding(level, "Not normal", text, None if several else worst.name)
+        told = name_some(list(names), MOST_NAMES)
+        text = f"{len(tests)} columns: {told}. Furthest from it is {worst.name}. {text}"
+    plain = [name for name in names if suggested.get(name) == "none"]
+    if plain:
+        text += f" Without a transform {_they_look(plain, several)} better."
+    better = {name: suggested[name] for name in names if suggested.get(name, "none") != "none"}
+    if better:
+        scales = set(better.values())
+        on = f"the scale {scales.pop()}" if len(scales) == 1 else "scales of their own"
+        text += f" On {on} {_they_look(list(better), len(better) < len(names))} better: use "
+        text += f"{_scales_option(better)}."
+    return Finding(level, "Not normal", text, None if several else worst.name, names)
 
 
-def _scale_option(names: list[str], scale: str) -> str:
-    """Spell how to say that columns, or all where none is named, are modelled on a scale."""
-    if not names:
-        return argument("transforms", scale)
-    few = names[:MOST_SCALED]
-    more = " and so on" if len(names) > len(few) else ""
-    told = ", ".join(f"{name!r}: {scale!r}" for name in few)
-    option = shlex.quote(f"{', '.join(few)}: {scale}")
-    return spelled(f"transforms={{{told}}}", f"--transform {option}") + more
+def _they_look(names: list[str], named: bool) -> str:
+    """Name columns where others are told of too."""
+    who = name_some(names, MOST_NAMES) if named else "it" if len(names) == 1 else "they"
+    return f"{who} {'looks' if len(names) == 1 else 'look'}"
+
+
+def _scales_option(better: dict[str, str]) -> str:
+    """Spell how to say that columns are modelled on scales: all of them, so that it can be copied."""
+    by_scale: dict[str, list[str]] = {}
+    for name, scale in better.items():
+        by_scale.setdefault(scale, []).append(name)
+    told_each = [f"{', '.join(names)}: {scale}" for scale, names in by_scale.items()]
+    options = [f"--transform {shlex.quote(one)}" for one in told_each]
+    told = ", ".join(f"{name!r}: {scale!r}" for name, scale in better.items())
+    return spelled(f"transforms={{{told}}}", " ".join(options))
 
 
 def _of_untested(normality: Normality) -> Iterator[Finding]:
-    by_reason: dict[str, list[str]] = {}
+    by_level: dict[Level, dict[str, list[str]]] = {}
     for test in normality.columns:
         if test.basis == "none" and test.reason not in TOLD_ELSEWHERE:
-            by_reason.setdefault(test.reason, []).append(test.name)
-    for reason, names in by_reason.items():
-        level: Level = "problem" if reason.startswith(WRONG_SCALE) else "look"
-        yield Finding(level, "Not tested for normality", f"{name_some(names)}: {reason}.")
+            level: Level = "problem" if test.reason.startswith(WRONG_SCALE) else "look"
+            by_level.setdefault(level, {}).setdefault(test.reason, []).append(test.name)
+    for level, by_reason in by_level.items():
+        told = "; ".join(f"{name_some(names)}: {reason}" for reason, names in by_reason.items())
+        columns = tuple(name for names in by_reason.values() for name in names)
+        yield Finding(level, "Not tested for normality", f"{told}.", None, columns)
 
 
 def _severity(test: NormalityTest) -> Level:

@@ -15,7 +15,13 @@ from halfseen.report.marginals import column_content, drawn_cells, number, numbe
 from halfseen.report.shown_table import ShownTable, read_shown
 from halfseen.solvers.full_information.ascent import NEAR_THE_TOP
 from halfseen.solvers.structures.learned import LearnedStructure
-from halfseen.solvers.summary import REGULARISED, monte_carlo_share, shorten, steps_taken
+from halfseen.solvers.summary import (
+    REGULARISED,
+    knows_correlations,
+    monte_carlo_share,
+    shorten,
+    steps_taken,
+)
 
 if TYPE_CHECKING:
     from halfseen.results import Fit
@@ -146,9 +152,9 @@ def content_of(
         "scale": scale,
         "level": LEVEL,
         "law": law,
-        "learned": words.learned(fit, columns, pairs),
+        "learned": words.learned(fit, _missing(table), columns, pairs),
         "left_out": words.hidden_names(fit.names, shown),
-        "status": words.status_of(fit),
+        "status": words.status_of(fit, diagnosis),
         "columns": columns,
         "pairs": pairs,
         "structure": structure_content(fit.structure),
@@ -162,6 +168,11 @@ def content_of(
         "call": call or words.call_of(fit),
         "versions": words.versions(),
     }
+
+
+def _missing(table: ShownTable | None) -> float:
+    """Return the share of all cells of which nothing is known."""
+    return 0.0 if table is None else float(table.missing.mean())
 
 
 def structure_content(learned: LearnedStructure | None) -> dict[str, Any] | None:
@@ -217,11 +228,15 @@ def _pairs(read: FitRead, columns: list[dict[str, Any]]) -> dict[str, Any] | Non
     if read.intervals is not None:
         ends = read.intervals.correlation
         lower, upper = (numbers(end[:d, :d][at], 5) for end in (ends.lower, ends.upper))
+    recovered = read.fit.gaussian.correlation[:d, :d][at]
+    known = (recovered == 0.0) | knows_correlations(read.fit)
     return {
         "naive": naive,
-        "recovered": numbers(read.fit.gaussian.correlation[:d, :d][at], 5),
+        "recovered": numbers(recovered, 5),
         "lower": lower,
         "upper": upper,
+        # Given, or 0 by the structure of the covariance.
+        "known": known.tolist(),
         "together": together,
         "ellipses": ellipses,
     }

@@ -9,14 +9,11 @@ const drawing = (() => {
   const LINES = ["recovered", "naive", "ink", "hidden"];
   const DASHES = ["solid", "dash", "dot"];
 
-  // Plotly reads a few tags, entities and formulas in texts; a name is shown as it was typed.
-  const ENTITIES = { "&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;" };
-  const safe = (text) => String(text).replace(/[&<>$]/g, (letter) => ENTITIES[letter]);
   const short = (text, most) => {
     const letters = Array.from(String(text).replace(/\s+/g, " "));
     return letters.length > most ? letters.slice(0, most - 1).join("") + "…" : letters.join("");
   };
-  const label = (text, most = 40) => safe(short(text, most));
+  const label = (text, most = 40) => short(text, most);
   // In running text a name keeps its direction of writing to itself.
   const spoken = (text) => "\u2068" + short(text, 80) + "\u2069";
   const minus = (text) => String(text).replace(/-/g, "−");
@@ -39,37 +36,17 @@ const drawing = (() => {
   const colour = (name) => getComputedStyle(root).getPropertyValue("--" + name).trim();
   const printing = () => root.hasAttribute("data-printing");
   const widthOf = (id) => (printing() ? PRINT_WIDTH : find(id).clientWidth);
-  const sans = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif";
 
-  const axis = (more) =>
-    Object.assign(
-      {
-        showgrid: false, zeroline: false, showline: true, linecolor: colour("quiet"),
-        ticks: "outside", ticklen: 4, tickcolor: colour("quiet"), automargin: true,
-        fixedrange: true, tickfont: { color: colour("quiet"), size: 12 },
-      },
-      more
-    );
-  const title = (text) => ({ text, standoff: 10, font: { color: colour("ink"), size: 13 } });
+  // Lines from one corner to the other, for what is hidden.
+  function hatch(id) {
+    return figure.make("pattern", { id: `hatch-${id}`, width: 6, height: 6, patternUnits: "userSpaceOnUse" },
+      figure.make("path", { d: "M-1 1L1 -1M0 6L6 0M5 7L7 5", stroke: colour("hidden"), "stroke-width": 1.1 }));
+  }
 
   function draw(id, traces, layout) {
-    const width = layout.width || widthOf(id + "-plot");
-    const whole = Object.assign(
-      {
-        paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-        font: { family: sans, size: 12, color: colour("ink") },
-        margin: { l: 56, r: 12, t: 36, b: 48 }, hovermode: "closest", dragmode: false,
-        showlegend: true,
-        legend: { orientation: "h", x: 0, xanchor: "left", y: 1.02, yanchor: "bottom", traceorder: "normal" },
-        hoverlabel: {
-          bgcolor: colour("paper"), bordercolor: colour("quiet"), align: "left", namelength: 0,
-          font: { family: sans, size: 12, color: colour("ink") },
-        },
-      },
-      layout,
-      { width }
-    );
-    Plotly.react(id + "-plot", traces, whole, { displayModeBar: false, staticPlot: printing() });
+    const colours = { ink: colour("ink"), quiet: colour("quiet"), paper: colour("paper") };
+    const patterns = traces.some((t) => t.fill === `url(#hatch-${id})`) ? [hatch(id)] : [];
+    figure.draw(find(id + "-plot"), traces, { width: widthOf(id + "-plot"), still: printing(), colours, patterns, ...layout });
   }
 
   // Shows the parts of a caption that hold for what is drawn.
@@ -79,11 +56,21 @@ const drawing = (() => {
     });
   }
 
+  // Tables that are larger than their box say so.
+  function watchTables() {
+    const look = new ResizeObserver((entries) => entries.forEach(({ target }) => {
+      target.classList.toggle("wide", target.scrollWidth > target.clientWidth + 1);
+      target.classList.toggle("tall", target.scrollHeight > target.clientHeight + 1);
+    }));
+    document.querySelectorAll(".table").forEach((table) => look.observe(table));
+  }
+
   // Draws everything, and again where the window, the light or the paper is another.
   function start(drawers) {
     const drawAll = () => drawers.forEach(([id, make]) => { if (find(id)) make(); });
     document.querySelectorAll(".needs-script").forEach((figure) => { figure.hidden = false; });
     drawAll();
+    watchTables();
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
 
     let waiting = 0, lastWidth = root.clientWidth;
@@ -117,6 +104,6 @@ const drawing = (() => {
 
   return {
     content, find, LINES, DASHES, printing, colour, widthOf, short, label, spoken, minus, show, fixed, signed,
-    percent, axis, title, draw, caption, start,
+    percent, draw, caption, start,
   };
 })();

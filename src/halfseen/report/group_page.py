@@ -9,9 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from halfseen.files import write_text_whole
 from halfseen.report import words
-from halfseen.report.html_page import LARGEST_PAGE, Section, plotly, shell, target_of
+from halfseen.report.html_page import LARGEST_PAGE, Section, shell, target_of
+from halfseen.report.numbers import DASH, places_for, show
 from halfseen.report.sections import choice, details, figure, plot, repeat
-from halfseen.report.tables import DASH, heading, name, places_for, remark, show, table, td
+from halfseen.report.tables import (
+    heading,
+    name,
+    remark,
+    table,
+    td,
+)
 from halfseen.solvers.summary import shorten
 
 if TYPE_CHECKING:
@@ -56,11 +63,11 @@ def write_group_report(
     >>> from halfseen.report import write_group_report
     >>> fit = hs.fit(np.random.default_rng(0).normal(size=(40, 1)), by=["A", "B"] * 20)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_group_report(fit, folder + "/report.html").stat().st_size < 6_000_000
+    ...     write_group_report(fit, folder + "/report.html").stat().st_size < 1_500_000
     True
     """
     target = target_of(path)
-    library, told = plotly(), fit.to_dict(level)
+    told = fit.to_dict(level)
     for most in FEWER_COLUMNS:
         content = _content(fit, told, call, title, most)
         parts = [
@@ -69,7 +76,7 @@ def write_group_report(
             Section("differences", "Differences", "All differences", _differences(content)),
             Section("repeat", "Cite and repeat", "Cite and repeat", repeat(content)),
         ]
-        page = shell(content, parts, library, "groups.js")
+        page = shell(content, parts, "groups.js")
         if len(page.encode()) < LARGEST_PAGE:
             break
     write_text_whole(target, page)
@@ -146,7 +153,7 @@ def _means(content: dict[str, Any]) -> str:
         _closed(content, column, _table_of_means(content, j))
         for j, column in enumerate(content["columns"])
     ]
-    return text + figure("means", plot("means", "snug"), caption, controls) + "".join(tables)
+    return text + figure("means", plot("means"), caption, controls) + "".join(tables)
 
 
 def _closed(content: dict[str, Any], column: str, inside: str) -> str:
@@ -226,11 +233,7 @@ def _differences(content: dict[str, Any]) -> str:
         _closed(content, column, _table_of_differences(content, column))
         for column in content["columns"]
     ]
-    return (
-        text
-        + figure("differences", plot("differences", "snug"), caption, controls)
-        + "".join(tables)
-    )
+    return text + figure("differences", plot("differences"), caption, controls) + "".join(tables)
 
 
 def _table_of_differences(content: dict[str, Any], column: str) -> str:

@@ -1,6 +1,6 @@
 (() => {
   "use strict";
-  const { content, find, colour, widthOf, label, show, axis, title, draw, start } = drawing;
+  const { content, find, colour, widthOf, label, show, draw, start } = drawing;
   const { groups, columns, means, differences, scales } = content;
   const chosen = (id) => (find(id) ? Number(find(id).value) : 0);
   const level = `${+(100 * content.level).toPrecision(4)} %`;
@@ -9,25 +9,17 @@
   function rows(id, items, at, what, logarithmic) {
     const letters = widthOf(id + "-plot") < 520 ? 18 : 40;
     const known = items.filter((one) => one.value !== null && one.low !== null && one.high !== null);
-    const shapes = at === null ? [] : [{
-      type: "line", layer: "below", x0: at, x1: at, y0: 0, y1: 1, yref: "paper", line: { width: 1, dash: "dot", color: colour("quiet") },
-    }];
     draw(id, [{
-      type: "scatter", mode: "markers", x: known.map((one) => one.value), y: known.map((one) => one.place),
-      error_x: {
-        type: "data", symmetric: false, array: known.map((one) => one.high - one.value),
-        arrayminus: known.map((one) => one.value - one.low), color: colour("recovered"), thickness: 2, width: 0,
-      },
-      marker: { size: 8, color: colour("recovered"), symbol: known.map((one) => (one.clear ? "circle" : "circle-open")), line: { width: 1.5, color: colour("recovered") } },
-      text: known.map((one) => `${label(one.name, 60)}<br>${show(one.value)} (${level} interval ${show(one.low)} to ${show(one.high)})`),
-      hovertemplate: "%{text}<extra></extra>",
+      type: "marks", x: known.map((one) => one.value), y: known.map((one) => one.place), xEnds: known.map((one) => [one.low, one.high]),
+      color: colour("recovered"), open: known.map((one) => !one.clear),
+      text: known.map((one) => `${label(one.name, 60)}\n${show(one.value)} (${level} interval ${show(one.low)} to ${show(one.high)})`),
     }], {
-      height: Math.max(170, 90 + 26 * items.length), showlegend: false, shapes, margin: { l: 20, r: 16, t: 14, b: 48 },
-      xaxis: axis({ title: title(what), type: logarithmic ? "log" : "linear", nticks: 8 }),
-      yaxis: axis({
-        range: [items.length - 0.4, -0.6], tickvals: items.map((one) => one.place), ticktext: items.map((one) => label(one.name, letters)),
-        ticks: "", showline: false, tickfont: { color: colour("ink"), size: 12 },
-      }),
+      height: Math.max(170, 90 + 26 * items.length), legend: false, rules: at === null ? [] : [{ x: at, dash: "dot", color: colour("quiet") }],
+      x: { title: what, log: logarithmic },
+      y: {
+        range: [items.length - 0.4, -0.6], at: items.map((one) => one.place), texts: items.map((one) => label(one.name, letters)),
+        plain: true, color: colour("ink"),
+      },
     });
   }
 

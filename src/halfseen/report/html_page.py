@@ -6,7 +6,6 @@ import json
 import os
 import re
 from collections.abc import Sequence
-from functools import cache
 from html import escape
 from importlib import resources
 from pathlib import Path
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 SLOT = re.compile(r"<!-- slot (\w+) -->")
 # Bytes that a page may have, and columns that it shows: fewer, while it is too large.
-LARGEST_PAGE = 6_000_000
+LARGEST_PAGE = 1_500_000
 FEWER_COLUMNS = (MOST_COLUMNS, 50, 25, 10)
 
 
@@ -60,14 +59,14 @@ def write_report(
     >>> X = hs.simulate(hs.Gaussian([1.0], [[1.0]]), rule, 500, random_state=0)
     >>> fit = hs.fit(X, rule, random_state=0)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_report(fit, folder + "/report.html").stat().st_size < 6_000_000
+    ...     write_report(fit, folder + "/report.html").stat().st_size < 1_500_000
     True
     """
     target = target_of(path)
-    library, read = plotly(), read_fit(fit)
+    read = read_fit(fit)
     title = None if title is None else str(title)
     for most_columns in FEWER_COLUMNS:
-        page = page_of(content_of(read, diagnosis, call, title, most_columns), library)
+        page = page_of(content_of(read, diagnosis, call, title, most_columns))
         if len(page.encode()) < LARGEST_PAGE:
             break
     write_text_whole(target, page)
@@ -83,17 +82,6 @@ def target_of(path: str | os.PathLike[str]) -> Path:
         what = "is a folder" if target.is_dir() else "lies in a folder that does not exist"
         raise InputError(f"{target} {what}; the report needs a file name, such as report.html.")
     return target
-
-
-@cache
-def plotly() -> str:
-    """Return the drawing library as text."""
-    try:
-        from plotly.offline import get_plotlyjs
-    except ImportError:
-        raise InputError('The report needs Plotly: pip install "halfseen[report]".') from None
-    # No "</script" or "<!--" may stand inside a script element.
-    return str(get_plotlyjs()).replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
 class Section(NamedTuple):
@@ -115,7 +103,7 @@ class Section(NamedTuple):
     inside: str
 
 
-def page_of(content: dict[str, Any], library: str) -> str:
+def page_of(content: dict[str, Any]) -> str:
     """Put the page of a fit together from its parts."""
     parts = [
         Section("compared", "Naive and recovered", "Naive and recovered", compared(content)),
@@ -136,10 +124,10 @@ def page_of(content: dict[str, Any], library: str) -> str:
         ),
         Section("repeat", "Cite and repeat", "Cite and repeat", sections.repeat(content)),
     ]
-    return shell(content, parts, library, "page.js")
+    return shell(content, parts, "page.js")
 
 
-def shell(content: dict[str, Any], parts: Sequence[Section], library: str, script: str) -> str:
+def shell(content: dict[str, Any], parts: Sequence[Section], script: str) -> str:
     """Put a page together: what it says first, its sections, and the script that draws its figures."""
     learned = "".join(f"<p>{escape(text)}</p>" for text in content["learned"])
     links = "".join(f'<li><a href="#{one.key}">{escape(one.link)}</a></li>\n' for one in parts)
@@ -157,8 +145,7 @@ def shell(content: dict[str, Any], parts: Sequence[Section], library: str, scrip
         "sections": inside,
         "footer": f"<p>Made by halfseen {escape(content['versions']['halfseen'])}.</p>",
         "content": embedded(content),
-        "plotly": library,
-        "js": _resource("drawing.js") + _resource(script),
+        "js": "".join(map(_resource, ("figure.js", "drawing.js", script))),
     }
     # In one pass: what is put in is not looked through again.
     page = SLOT.sub(lambda match: slots[match[1]], _resource("page.html"))

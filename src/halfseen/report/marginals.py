@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from halfseen.report.numbers import readable
 from halfseen.report.shown_table import Kind, ShownColumn
-from halfseen.report.tables import readable
 from halfseen.solvers.summary import shorten
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def column_content(
         "name": name,
         "label": name if transform is None else transform.label(name),
         "transform": None if transform is None else transform.name,
-        "hidden_share": number(1.0 - fit.seen_share[j]),
+        **_shares(1.0 - fit.seen_share[j], cells),
         "recovered": {"mean": number(mean), "deviation": number(deviation)},
         "range": numbers(span),
         "ticks": None if transform is None else ticks_in_units(transform, *span),
@@ -99,6 +99,16 @@ def column_content(
     if units is not None and transform is not None:
         column["original"] = _medians_in_units(units, j, column, transform)
     return column
+
+
+def _shares(unseen: float, cells: ShownColumn | None) -> dict[str, float | None]:
+    """Return which share is hidden by a limit or a rule, and of which share nothing is known."""
+    missing = 0.0 if cells is None else float(np.mean(cells.kind == Kind.ANYWHERE))
+    return {
+        # What rounding leaves is nothing.
+        "hidden_share": number(max(unseen - missing, 0.0) if unseen - missing > 1e-12 else 0.0),
+        "missing_share": None if cells is None else number(missing),
+    }
 
 
 def _axis_range(cells: ShownColumn | None, mean: float, deviation: float) -> tuple[float, float]:
@@ -135,9 +145,9 @@ def _from_table(
     out["substituted"] = _substituted(cells, transform)
     out["histogram"] = _histogram(cells, at, span, transform)
     count = np.bincount(cells.kind, minlength=len(Kind))
-    hidden = [kind for kind in Kind if kind != Kind.SEEN and count[kind]]
+    hidden = [kind for kind in Kind if kind not in (Kind.SEEN, Kind.ANYWHERE) and count[kind]]
     out["kinds"] = {kind.words: int(count[kind]) for kind in hidden}
-    out["not_drawn"] = int(count[Kind.ANYWHERE] + count[Kind.TIED])
+    out["not_drawn"] = int(count[Kind.TIED] + count[Kind.CHANCE])
     if at.size > MOST_LIMITS:
         ends = {"from": number(at.min(), 12), "to": number(at.max(), 12), "many": at.size}
         out["limit_range"] = ends
@@ -154,10 +164,10 @@ def _histogram(
 ) -> dict[str, Any]:
     """Densities of what is seen, and of what is hidden, over bins that end at a common limit.
 
-    A hidden cell is spread evenly over where it can be, up to the end of the axis: no model enters. All
-    areas together are the share of the cells of which something is known.
+    A hidden cell is spread evenly over where it can be, up to the end of the axis: no model enters.
+    Areas are shares of the cells of which something is known, as is that of the recovered density.
     """
-    seen, n = cells.seen, len(cells.kind)
+    seen, n = cells.seen, max(int((cells.kind != Kind.ANYWHERE).sum()), 1)
     anchor, width = _grid(seen, limits, span)
     first, last = np.floor((span[0] - anchor) / width), np.ceil((span[1] - anchor) / width)
     edges = anchor + width * np.arange(first, last + 1.0)

@@ -2,7 +2,7 @@
   "use strict";
   const {
     content, find, LINES, DASHES, printing, colour, widthOf, label, spoken, minus, show, fixed, signed, percent,
-    axis, title, draw, caption, start,
+    draw, caption, start,
   } = drawing;
   const columns = content.columns;
   const pairs = content.pairs;
@@ -14,14 +14,12 @@
     ? Math.exp(-0.5 * z * z) : Math.pow(1 + (z * z) / law.degrees, -0.5 * (law.degrees + 1)));
 
   // An axis of a column: round numbers in original units where it was transformed.
-  function axisOf(column, more) {
-    const name = column.transform === null
+  function axisOf(column) {
+    const title = column.transform === null
       ? label(column.name, 60)
       : `${label(column.name, 40)} (axis on the scale of ${label(column.label, 30)})`;
-    const far = Math.max(...column.range.map(Math.abs));
-    const own = { title: title(name), range: column.range, exponentformat: far < 1e7 ? "none" : "power" };
-    if (column.ticks) Object.assign(own, { tickvals: column.ticks[0], ticktext: column.ticks[1].map(minus) });
-    return axis(Object.assign(own, more));
+    const ticks = column.ticks ? { at: column.ticks[0], texts: column.ticks[1].map(minus) } : {};
+    return { title, range: column.range, ...ticks };
   }
 
   /* Column by column */
@@ -39,43 +37,32 @@
         const ends = h.edges ? [h.edges[k], h.edges[k + 1]] : [h.start + k * h.width, h.start + (k + 1) * h.width];
         return `${show(ends[0])} to ${show(ends[1])}`;
       });
-      traces.push(
-        {
-          type: "bar", name: "seen", x: centres, y: h.seen, width: h.width,
-          marker: { color: colour("seen"), line: { width: 0.5, color: colour("paper") } },
-          customdata: h.counts.map((n, k) => [n, between[k]]),
-          hovertemplate: "%{customdata[0]} seen, %{customdata[1]}<extra></extra>",
-        }
-      );
+      const bars = { type: "bars", x: centres, width: h.width };
+      traces.push({
+        ...bars, name: "seen", y: h.seen, color: colour("seen"), edge: colour("paper"),
+        text: h.counts.map((n, k) => `${n} seen, ${between[k]}`),
+      });
       if (h.hidden.some((y) => y > 0)) {
-        traces.push({
-          type: "bar", name: "hidden", x: centres, y: h.hidden, width: h.width, hoverinfo: "skip",
-          marker: {
-            color: "rgba(0,0,0,0)", line: { width: 0 },
-            pattern: { shape: "/", fgcolor: colour("hidden"), bgcolor: "rgba(0,0,0,0)", size: 7, solidity: 0.16 },
-          },
-        });
+        traces.push({ ...bars, name: "hidden", y: h.hidden, color: colour("hidden"), fill: "url(#hatch-column)" });
       }
       top = Math.max(top, ...h.seen.map((y, k) => y + h.hidden[k]));
     }
     const grid = Array.from({ length: 241 }, (_, k) =>
       column.range[0] + (k / 240) * (column.range[1] - column.range[0]));
+    const y = grid.map((x) => density((x - mean) / deviation) / deviation);
     traces.push({
-      type: "scatter", mode: "lines", name: "recovered density", x: grid,
-      y: grid.map((x) => density((x - mean) / deviation) / deviation),
-      line: { color: colour("recovered"), width: 2.5 },
-      hovertemplate: "recovered density %{y:.3g}<extra></extra>",
+      type: "line", name: "recovered density", x: grid, y, color: colour("recovered"), width: 2.5,
+      text: y.map((v) => `recovered density ${show(v, 3)}`),
     });
-    const { shapes, annotations } = limitMarks(column);
-    const shares = shareTexts(column, top, grid, traces[traces.length - 1].y);
+    const shares = shareTexts(column, top, grid, y);
     draw("column", traces, {
-      height: 380, barmode: "stack", bargap: 0, shapes, annotations: annotations.concat(shares.annotations),
-      xaxis: axisOf(column),
-      yaxis: axis({ title: title("density"), range: [0, shares.top], nticks: 5, exponentformat: "power" }),
+      height: 380, notes: shares.notes, ...limitMarks(column),
+      x: axisOf(column), y: { title: "density", range: [0, shares.top], most: 5 },
     });
     find("column-reading").textContent = columnReading(column);
     caption("column", {
       hatched: h && h.hidden.some((y) => y > 0), limits: column.limits.length > 0, range: column.limit_range,
+      missing: column.missing_share > 0,
     });
   }
 
@@ -83,7 +70,7 @@
   function shareTexts(column, top, grid, density) {
     const h = column.histogram;
     const [first, last] = column.range;
-    const annotations = [], taken = [];
+    const notes = [], taken = [];
     let highest = 1.12 * top;
     const tall = 0.08 * highest;
     const letter = (6.8 * (last - first)) / Math.max(widthOf("column-plot") - 80, 120);
@@ -113,49 +100,23 @@
       const chosen = costs[0] <= 1.3 * least ? 0 : costs.indexOf(least);
       const y = heights[chosen];
       taken.push([places[chosen], places[chosen] + wide, y + lines.length * tall]);
-      // Below the labels of the limits, which stand at the top.
-      highest = Math.max(highest, y / (0.9 - 0.08 * lines.length));
-      annotations.push({
-        x: places[chosen] + wide / 2, xanchor: "center", y, yanchor: "bottom", yshift: 3, showarrow: false,
-        font: { color: colour("ink"), size: 12 }, text: lines.join("<br>"), bgcolor: colour("paper"), borderpad: 2, opacity: 0.9,
-      });
+      highest = Math.max(highest, y / (1 - 0.08 * lines.length));
+      notes.push({ x: places[chosen] + wide / 2, y, text: lines.join("\n") });
     });
-    return { annotations, top: highest };
+    return { notes, top: highest };
   }
 
+  // A line at each limit, with its number above; one shade where there are many.
   function limitMarks(column) {
-    const shapes = [], annotations = [];
-    const ink = { color: colour("ink"), size: 12 };
     const units = (k) => show(column.original ? column.original.limits[k] : column.limits[k].at, 6);
-    column.limits.forEach((limit, k) => {
-      shapes.push({
-        type: "line", x0: limit.at, x1: limit.at, y0: 0, y1: 1, yref: "paper",
-        line: { color: colour("ink"), width: 1.2, dash: "dash" },
-      });
-      if (column.limits.length <= 3) {
-        // On the hidden side, unless the text would not fit there.
-        const [first, last] = column.range;
-        const room = (70 * (last - first)) / Math.max(widthOf("column-plot") - 80, 120);
-        const right = limit.side === "above" ? limit.at + room < last : limit.at - room < first;
-        annotations.push({
-          x: limit.at, y: 1, yref: "paper", yanchor: "top", showarrow: false, font: ink,
-          xanchor: right ? "left" : "right", text: `limit ${units(k)} `,
-          bgcolor: colour("paper"), borderpad: 2, xshift: right ? 4 : -4,
-        });
-      }
-    });
     const range = column.limit_range;
-    if (range) {
-      shapes.push({
-        type: "rect", x0: range.from, x1: range.to, y0: 0, y1: 1, yref: "paper", layer: "below",
-        fillcolor: colour("wash"), line: { width: 1, color: colour("rule") },
-      });
-      annotations.push({
-        x: 0.5 * (range.from + range.to), y: 1, yref: "paper", yanchor: "top", showarrow: false,
-        font: ink, text: `${range.many} limits`,
-      });
-    }
-    return { shapes, annotations };
+    const heads = column.limits.map((limit, k) => ({ x: limit.at, text: `limit ${units(k)}` }));
+    if (range) heads.push({ x: 0.5 * (range.from + range.to), text: `${range.many} limits` });
+    return {
+      heads,
+      rules: column.limits.map((limit) => ({ x: limit.at, color: colour("ink"), width: 1.2, dash: "dash" })),
+      spans: range ? [{ x: [range.from, range.to], fill: colour("wash"), color: colour("rule") }] : [],
+    };
   }
 
   function columnReading(column) {
@@ -163,6 +124,7 @@
     const kinds = Object.entries(column.kinds).map(([word, many]) => `${many} ${word}`);
     let text = `${spoken(column.label)}: ${percent(column.hidden_share)} hidden`;
     if (kinds.length) text += ` (${kinds.join(", ")})`;
+    if (column.missing_share) text += `, ${percent(column.missing_share)} missing`;
     text += `; recovered mean ${show(mean)}`;
     if (ends) text += ` (95 % interval ${show(ends[0])} to ${show(ends[1])})`;
     if (column.naive.mean !== null) text += `; mean of what is seen ${show(column.naive.mean)}`;
@@ -211,47 +173,48 @@
         : `${name}: between ${show(at[k] - half[k], 4)} and ${show(at[k] + half[k], 4)}`;
       case "e": return `${name}: hidden, on either side`;
       case "t": return `${name}: hidden, tied to other columns`;
-      default: return `${name}: hidden, anywhere`;
+      case "c": return `${name}: hidden by chance`;
+      default: return `${name}: missing`;
     }
   }
 
   const SYMBOLS = {
-    "b s": "triangle-left-open", "a s": "triangle-right-open", "s b": "triangle-down-open",
-    "s a": "triangle-up-open", "b b": "triangle-sw-open", "a a": "triangle-ne-open",
-    "b a": "triangle-nw-open", "a b": "triangle-se-open", "n s": "line-ew-open", "s n": "line-ns-open",
-    "n b": "triangle-down-open", "n a": "triangle-up-open", "b n": "triangle-left-open", "a n": "triangle-right-open",
+    "b s": "left", "a s": "right", "s b": "down", "s a": "up", "b b": "down left", "a a": "up right",
+    "b a": "up left", "a b": "down right", "n s": "level", "s n": "upright",
+    "n b": "down", "n a": "up", "b n": "left", "a n": "right",
   };
 
   function pairPoints(x, y) {
     const seen = { x: [], y: [], text: [] };
-    const hidden = { x: [], y: [], text: [], symbol: [], label: [], halfX: [], halfY: [] };
+    const hidden = { x: [], y: [], text: [], symbol: [], label: [], xEnds: [], yEnds: [] };
     const corners = new Map();
     const edge = (column) => column.range[0] + 0.012 * (column.range[1] - column.range[0]);
-    const loose = (kind) => (kind === "e" || kind === "t" ? "n" : kind);
+    const endsOf = ({ cells }, k, at) => (cells.half[k] ? [at - cells.half[k], at + cells.half[k]] : [null, null]);
+    const loose = (kind) => ("etc".includes(kind) ? "n" : kind);
     content.drawn_rows.forEach((row, k) => {
       const kx = loose(x.cells.kind[k]), ky = loose(y.cells.kind[k]);
       if (kx === "n" && ky === "n") return;
       const at = [kx === "n" ? edge(x) : x.cells.at[k], ky === "n" ? edge(y) : y.cells.at[k]];
-      const text = `${label(row, 30)}<br>${cellText(x, k)}<br>${cellText(y, k)}`;
+      const text = `${label(row, 30)}\n${cellText(x, k)}\n${cellText(y, k)}`;
       if (kx === "s" && ky === "s") {
         seen.x.push(at[0]); seen.y.push(at[1]); seen.text.push(text);
         return;
       }
       const plain = (kind) => (kind === "i" ? "s" : kind);
-      const symbol = SYMBOLS[plain(kx) + " " + plain(ky)] || "diamond-open";
+      const symbol = SYMBOLS[plain(kx) + " " + plain(ky)] || "diamond";
       const both = kx !== "s" && ky !== "s" && kx !== "i" && ky !== "i";
       const key = at.join(" ") + symbol;
       if (both && corners.has(key)) {
         const where = corners.get(key);
         where.many += 1;
         hidden.label[where.index] = `${where.many}`;
-        hidden.text[where.index] = `${where.many} rows<br>${cellText(x, k)}<br>${cellText(y, k)}`;
+        hidden.text[where.index] = `${where.many} rows\n${cellText(x, k)}\n${cellText(y, k)}`;
         return;
       }
       if (both) corners.set(key, { index: hidden.x.length, many: 1 });
       hidden.x.push(at[0]); hidden.y.push(at[1]); hidden.text.push(text);
       hidden.symbol.push(symbol); hidden.label.push("");
-      hidden.halfX.push(x.cells.half[k] || 0); hidden.halfY.push(y.cells.half[k] || 0);
+      hidden.xEnds.push(endsOf(x, k, at[0])); hidden.yEnds.push(endsOf(y, k, at[1]));
     });
     return { seen, hidden };
   }
@@ -262,31 +225,22 @@
       const { seen, hidden } = pairPoints(x, y);
       const size = seen.x.length > 600 ? 4 : 6;
       traces.push({
-        type: "scatter", mode: "markers", name: "both seen", x: seen.x, y: seen.y, text: seen.text,
-        hovertemplate: "%{text}<extra></extra>",
-        marker: { color: colour("point"), size, opacity: seen.x.length > 600 ? 0.5 : 0.75, line: { width: 0 } },
+        type: "marks", name: "both seen", ...seen, color: colour("point"), size, opacity: seen.x.length > 600 ? 0.5 : 0.75,
       });
       if (hidden.x.length) {
-        const bars = (half) => ({
-          type: "data", array: half, visible: half.some((v) => v > 0), color: colour("hidden"), thickness: 1, width: 0,
-        });
         traces.push({
-          type: "scatter", mode: "markers+text", name: "one or both hidden", x: hidden.x, y: hidden.y,
-          text: hidden.label, textposition: "bottom left", customdata: hidden.text,
-          textfont: { color: colour("quiet"), size: 11 }, hovertemplate: "%{customdata}<extra></extra>",
-          error_x: bars(hidden.halfX), error_y: bars(hidden.halfY), cliponaxis: false,
-          marker: { color: colour("hidden"), symbol: hidden.symbol, size: size + 2, line: { width: 1.2, color: colour("hidden") } },
+          type: "marks", name: "one or both hidden", ...hidden, open: true, color: colour("hidden"), size: size + 2,
+          labels: hidden.label, labelColor: colour("quiet"), errorWidth: 1,
         });
       }
     }
-    const outline = (name, found, r, line, radius) => {
+    const outline = (name, found, r, look, radius) => {
       const curve = ellipse(...found, r, radius);
       if (!curve) return;
-      traces.push({ type: "scatter", mode: "lines", name, x: curve.x, y: curve.y, line, hoverinfo: "skip" });
+      traces.push({ type: "line", name, ...curve, ...look });
       traces.push({
-        type: "scatter", mode: "markers", x: [found[0].mean], y: [found[1].mean], showlegend: false,
-        marker: { symbol: "cross-thin-open", size: 11, color: line.color, line: { width: 2, color: line.color } },
-        text: `${name.split(",")[0]}, means: ${show(found[0].mean)}, ${show(found[1].mean)}`, hovertemplate: "%{text}<extra></extra>",
+        type: "marks", x: [found[0].mean], y: [found[1].mean], symbol: "cross", open: true, size: 11, color: look.color,
+        text: [`${name.split(",")[0]}, means: ${show(found[0].mean)}, ${show(found[1].mean)}`],
       });
     };
     // Of the rows in which both are seen: other rows belong to neither dots nor correlation.
@@ -300,18 +254,16 @@
   function drawPair() {
     const i = Number(find("pair-x").value), j = Number(find("pair-y").value);
     const x = columns[i], y = columns[j], k = place(i, j);
-    const width = widthOf("pair-plot");
-    const narrow = width < 520;
     draw("pair", pairTraces(x, y, k), {
-      height: Math.round(Math.min(Math.max(0.72 * width, 380), 600)),
-      xaxis: axisOf(x), yaxis: axisOf(y), margin: { l: 60, r: 14, t: narrow ? 76 : 40, b: 52 },
+      height: Math.round(Math.min(Math.max(0.72 * widthOf("pair-plot"), 400), 600)), x: axisOf(x), y: axisOf(y),
     });
-    const drawn = Object.fromEntries(["ba", "i", "e", "t", "n", "etn"].map((letters) =>
+    const drawn = Object.fromEntries(["ba", "i", "e", "t", "c", "n", "etcn"].map((letters) =>
       [letters, content.has_table && [x, y].some((c) => Array.from(c.cells.kind).some((one) => letters.includes(one)))]));
     caption("pair", drawn);
     const [low, high] = [pairs.lower[k], pairs.upper[k]];
     let text = `${spoken(x.label)} and ${spoken(y.label)}: recovered correlation ${signed(pairs.recovered[k])}`;
-    if (low !== null && high !== null) text += ` (95 % interval ${signed(low)} to ${signed(high)})`;
+    if (pairs.known[k]) text += " (known)";
+    else if (low !== null && high !== null) text += ` (95 % interval ${signed(low)} to ${signed(high)})`;
     if (pairs.naive[k] !== null) {
       text += `; ${signed(pairs.naive[k])} over the ${pairs.together[k].toLocaleString("en")} rows in which both are seen`;
     } else if (pairs.together[k] !== null) {
@@ -335,107 +287,89 @@
 
   /* Correlations */
 
-  // Black or white, whichever is easier to read on the colour of a correlation.
-  function inkOn(r) {
+  // The colour of a correlation, as shares of red, green and blue.
+  function mixed(r) {
     const parts = (name) => [1, 3, 5].map((k) => parseInt(colour(name).slice(k, k + 2), 16) / 255);
     const [from, to] = [parts("middle"), parts(r < 0 ? "low" : "high")];
-    const mixed = from.map((v, k) => v + Math.abs(r) * (to[k] - v));
-    const [red, green, blue] = mixed.map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+    return from.map((v, k) => v + Math.abs(r) * (to[k] - v));
+  }
+  const shade = (r) => `rgb(${mixed(r).map((v) => Math.round(255 * v)).join(",")})`;
+  // Black or white, whichever is easier to read on it.
+  function inkOn(r) {
+    const [red, green, blue] = mixed(r).map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? "#000000" : "#ffffff";
   }
 
-  function numbersOn(values, size) {
-    const out = { type: "scatter", mode: "text", x: [], y: [], text: [], hoverinfo: "skip", textfont: { size, color: [] } };
-    columns.forEach((_, i) => columns.forEach((__, j) => {
-      const r = i === j ? null : values[place(i, j)];
-      if (r === null) return;
-      out.x.push(j); out.y.push(i); out.text.push(signed(r)); out.textfont.color.push(inkOn(r));
-    }));
-    return out;
+  // The colours of correlations from −1 to 1, below a heat map.
+  function colourBar(id, frame, make) {
+    const wide = Math.min(200, frame.width - 40), left = 0.5 * (frame.width - wide), top = frame.height - 28;
+    const stops = [-1, 0, 1].map((r) => make("stop", { offset: 0.5 * (r + 1), "stop-color": shade(r) }));
+    return [
+      make("linearGradient", { id: `${id}-colours` }, ...stops),
+      make("rect", { x: left, y: top, width: wide, height: 8, fill: `url(#${id}-colours)` }),
+      ...[[-1, "−1"], [-0.5, "−0.5"], [0, "0"], [0.5, "+0.5"], [1, "+1"]].map(([r, text]) => make("text", {
+        x: left + 0.5 * (r + 1) * wide, y: top + 21, "text-anchor": "middle", fill: colour("quiet"), "font-size": 11,
+      }, text)),
+    ];
   }
 
-  function drawHeat(id, values, heading) {
+  function heatWords(id, i, j) {
+    const k = place(i, j), r = pairs[id][k];
+    const words = `${label(columns[i].short)} ~ ${label(columns[j].short)}\n${signed(r)}`;
+    if (id === "naive") return `${words}, ${pairs.together[k]} rows`;
+    const [low, high] = [pairs.lower[k], pairs.upper[k]];
+    if (pairs.known[k]) return `${words}, known`;
+    return low === null || high === null ? words : `${words}, 95 % interval ${signed(low)} to ${signed(high)}`;
+  }
+
+  function drawHeat(id, title) {
     const d = columns.length;
     const width = printing() ? 480 : widthOf(id + "-plot");
-    const names = columns.map((c) => label(c.short, width < 420 ? 12 : 20));
-    const z = [], hover = [];
-    for (let i = 0; i < d; i++) {
-      z.push([]); hover.push([]);
-      for (let j = 0; j < d; j++) {
-        const k = i === j ? -1 : place(i, j);
-        const r = k < 0 ? null : values[k];
-        z[i].push(r);
-        let words = `${label(columns[i].short)} ~ ${label(columns[j].short)}<br>${signed(r)}`;
-        if (k >= 0 && id === "recovered" && pairs.lower[k] !== null && pairs.upper[k] !== null) {
-          words += `, 95 % interval ${signed(pairs.lower[k])} to ${signed(pairs.upper[k])}`;
-        }
-        if (k >= 0 && id === "naive") words += `, ${pairs.together[k]} rows`;
-        hover[i].push(words);
-      }
-    }
+    const each = (make) => columns.map((_, i) => columns.map((__, j) => (i === j ? null : make(i, j))));
     const cell = (Math.min(width, 620) - 120) / d;
-    const tickfont = { color: colour("quiet"), size: Math.min(12, Math.max(7, 0.9 * cell)) };
-    const marks = d <= 40 && cell > 7 ? { tickfont, tickvals: columns.map((_, k) => k), ticktext: names } : { showticklabels: false };
-    const numbers = d <= 25 && cell > 30 ? [numbersOn(values, Math.min(12, cell / 3.4))] : [];
+    const size = Math.min(12, Math.max(7, 0.9 * cell));
+    const names = { at: columns.map((_, k) => k), texts: columns.map((c) => label(c.short, width < 420 ? 12 : 20)), names: true };
+    const marks = { plain: true, size, ...(d <= 40 && cell > 7 ? names : { bare: true }) };
+    const numbered = d <= 25 && cell > 30;
     draw(id, [{
-      type: "heatmap", z, customdata: hover, hovertemplate: "%{customdata}<extra></extra>", hoverongaps: false,
-      zmin: -1, zmax: 1, xgap: d > 40 ? 0 : 1, ygap: d > 40 ? 0 : 1,
-      colorscale: [[0, colour("low")], [0.5, colour("middle")], [1, colour("high")]],
-      colorbar: {
-        orientation: "h", thickness: 8, len: 0.6, yref: "container", ypad: 0, x: 0.5,
-        tickvals: [-1, -0.5, 0, 0.5, 1], ticktext: ["−1", "−0.5", "0", "+0.5", "+1"], outlinewidth: 0, y: 0.06, yanchor: "bottom",
-        tickfont: { color: colour("quiet"), size: 11 },
-      },
-    }, ...numbers], {
-      width, height: Math.round(Math.min(Math.max(width, 340), 620, 80 * d + 180)), showlegend: false,
-      title: { text: heading, font: { size: 14, color: colour("ink") }, x: 0, xref: "container", y: 0.985, yanchor: "top" },
-      margin: { l: 20, r: 8, t: 34, b: 72 },
-      xaxis: axis(Object.assign({ side: "bottom", tickangle: d > 3 ? -45 : 0, showline: false, ticks: "", range: [-0.5, d - 0.5] }, marks)),
-      yaxis: axis(Object.assign({ range: [d - 0.5, -0.5], showline: false, ticks: "" }, marks)),
+      type: "heat", z: each((i, j) => pairs[id][place(i, j)]), text: each((i, j) => heatWords(id, i, j)), gap: d > 40 ? 0 : 1, shade, ink: inkOn,
+      labels: numbered ? each((i, j) => signed(pairs[id][place(i, j)])) : null, labelSize: Math.min(12, cell / 3.4),
+    }], {
+      width, height: Math.round(Math.min(Math.max(width, 340), 620, 80 * d + 180)), title, legend: false, below: 34, extra: (...parts) => colourBar(id, ...parts),
+      x: { range: [-0.5, d - 0.5], ...marks }, y: { range: [d - 0.5, -0.5], ...marks },
     });
   }
 
   function drawCorrelations() {
-    drawHeat("naive", pairs.naive, "Seen only");
-    drawHeat("recovered", pairs.recovered, "Recovered");
+    drawHeat("naive", "Seen only");
+    drawHeat("recovered", "Recovered");
   }
 
   /* Convergence */
 
   // Steps are whole numbers; where there are few, each is marked.
-  const FEW_STEPS = 60;
+  const isShort = (steps) => steps[steps.length - 1] <= 60;
   const stepAxis = (steps) => {
     const last = steps[steps.length - 1];
-    return axis(Object.assign(
-      { title: title("step"), range: [1 - 0.03 * last, last + 0.03 * last] },
-      last <= 12 ? { dtick: 1, tick0: 1 } : { nticks: 10 }
-    ));
+    return { title: "step", range: [1 - 0.03 * last, last + 0.03 * last], whole: true, most: 8 };
   };
-  const markedLines = (steps) => (steps[steps.length - 1] <= FEW_STEPS ? "lines+markers" : "lines");
 
   function drawClimb() {
     const climb = content.climb;
-    const one = (name, y, color, dash, symbol) => ({
-      type: "scatter", mode: markedLines(climb.steps), name, x: climb.steps, y,
-      line: { color, width: 1.8, dash }, marker: { color, size: 7, symbol, line: { width: 1.5, color } },
+    const one = (name, y, color, dash) => ({
+      type: "line", name, x: climb.steps, y, color, dash, marked: isShort(climb.steps), size: 7, open: dash === "dash",
       text: climb.steps.map((step, m) => {
         const low = y[m] !== null && y[m] <= climb.smallest;
-        return `${name}<br>step ${step}: ${low ? "less than a millionth" : show(y[m], 2)}`;
+        return `${name}\nstep ${step}: ${low ? "less than a millionth" : show(y[m], 2)}`;
       }),
-      hovertemplate: "%{text}<extra></extra>",
     });
-    const lines = [one(climb.climbs ? "left, as estimated" : "change by a step", climb.estimated, colour("recovered"), "solid", "circle")];
-    if (climb.gained) lines.push(one("below the last value", climb.gained, colour("naive"), "dash", "circle-open"));
+    const lines = [one(climb.climbs ? "left, as estimated" : "change by a step", climb.estimated, colour("recovered"), "solid")];
+    if (climb.gained) lines.push(one("below the last value", climb.gained, colour("naive"), "dash"));
     const known = lines.flatMap((l) => l.y).filter((y) => y !== null).concat(climb.climbs ? [climb.enough] : []);
     const ends = [Math.floor(Math.log10(Math.min(...known)) - 0.15), Math.ceil(Math.log10(Math.max(...known)) + 0.15)];
-    const at = [];
-    for (let k = ends[0]; k <= ends[1]; k += Math.ceil((ends[1] - ends[0]) / 7)) at.push(k);
-    const words = (k) => (k < -4 || k > 5 ? `10<sup>${minus(k)}</sup>` : String(Number("1e" + k)));
     draw("climb", lines, {
-      height: 320,
-      shapes: climb.climbs ? [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: climb.enough, y1: climb.enough, layer: "below", line: { color: colour("quiet"), width: 1, dash: "dot" } }] : [],
-      xaxis: stepAxis(climb.steps),
-      yaxis: axis({ title: title("units of log-likelihood"), type: "log", range: ends, tickvals: at.map((k) => Number("1e" + k)), ticktext: at.map(words) }),
+      height: 320, rules: climb.climbs ? [{ y: climb.enough, color: colour("quiet"), dash: "dot" }] : [],
+      x: stepAxis(climb.steps), y: { title: "units of log-likelihood", log: true, range: ends.map((k) => 10 ** k), most: 7 },
     });
   }
 
@@ -444,24 +378,19 @@
     const many = columns.length;
     // Few lines are told apart by colour and dash, many by the pointer alone.
     const few = many <= DASHES.length * LINES.length;
-    const line = (k) => few
-      ? { color: colour(LINES[k % LINES.length]), width: 1.8, dash: DASHES[Math.floor(k / LINES.length)] }
-      : { color: colour("recovered"), width: many > 20 ? 1 : 1.5 };
+    const look = (k) => few
+      ? { color: colour(LINES[k % LINES.length]), dash: DASHES[Math.floor(k / LINES.length)] }
+      : { color: colour("recovered"), width: many > 20 ? 1 : 1.5, opacity: many > 20 ? 0.35 : 0.6 };
     const traces = columns.map((c, k) => ({
-      type: "scatter", mode: few ? markedLines(trace.steps) : "lines", marker: { size: 6 },
-      x: trace.steps, y: trace.columns[k], name: label(c.short, 24), line: line(k),
-      opacity: few ? 1 : many > 20 ? 0.35 : 0.6,
+      type: "line", marked: few && isShort(trace.steps), size: 6, x: trace.steps, y: trace.columns[k], name: label(c.short, 24), ...look(k),
       text: trace.steps.map((step, m) => {
         const y = trace.columns[k][m];
-        return `${label(c.short)}<br>step ${step}: ${y === null ? "–" : fixed(y, 3)}`;
+        return `${label(c.short)}\nstep ${step}: ${y === null ? "–" : fixed(y, 3)}`;
       }),
-      hovertemplate: "%{text}<extra></extra>",
     }));
     draw("trace", traces, {
-      height: few ? 340 : 300, showlegend: few, margin: { l: 56, r: 12, t: few ? 40 : 12, b: 48 },
-      shapes: [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: 0, y1: 0, layer: "below", line: { width: 1, color: colour("rule") } }],
-      xaxis: stepAxis(trace.steps),
-      yaxis: axis({ title: title(trace.unit === "standard errors" ? "standard errors" : "units"), nticks: 6 }),
+      height: few ? 360 : 300, legend: few, rules: [{ y: 0, color: colour("rule") }],
+      x: stepAxis(trace.steps), y: { title: trace.unit === "standard errors" ? "standard errors" : "units" },
     });
   }
 
@@ -469,21 +398,18 @@
     const errors = content.monte_carlo;
     const d = columns.length;
     const at = columns.map((_, k) => k);
-    const one = (name, values, symbol, color, shift) => ({
-      type: "scatter", mode: "markers", name, x: at.map((k) => k + shift), y: values.map((v) => (v === null ? null : 100 * v)),
-      text: columns.map((c) => label(c.short)), marker: { symbol, color, size: d > 60 ? 5 : 8, line: { width: 1.5, color } },
-      hovertemplate: "%{text}<br>%{y:.1f} %<extra></extra>",
+    const one = (name, values, more) => ({
+      type: "marks", name, x: at, y: values.map((v) => (v === null ? null : 100 * v)), size: d > 60 ? 5 : 8,
+      text: columns.map((c, k) => `${label(c.short)}\n${name}: ${values[k] === null ? "–" : percent(values[k])}`), ...more,
     });
     const largest = Math.max(...errors.mean.concat(errors.deviation).map((v) => 100 * (v || 0)));
     draw("sampling", [
-      one("mean", errors.mean, "circle", colour("recovered"), 0),
-      one("standard deviation", errors.deviation, "diamond-open", colour("naive"), 0),
+      one("mean", errors.mean, { color: colour("recovered") }),
+      one("standard deviation", errors.deviation, { color: colour("naive"), symbol: "diamond", open: true }),
     ], {
-      height: 320,
-      shapes: [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: 10, y1: 10, line: { color: colour("quiet"), width: 1, dash: "dash" } }],
-      xaxis: axis(Object.assign({ range: [-0.6, d - 0.4], tickangle: d > 4 ? -35 : 0 },
-        d <= 40 ? { tickvals: at, ticktext: columns.map((c) => label(c.short, 18)) } : { showticklabels: false })),
-      yaxis: axis({ title: title("% of the statistical error"), range: [0, Math.max(12, 1.15 * largest)], nticks: 5 }),
+      height: 320, rules: [{ y: 10, color: colour("quiet"), dash: "dash" }],
+      x: { range: [-0.6, d - 0.4], ...(d <= 40 ? { at, texts: columns.map((c) => label(c.short, 18)), names: true } : { bare: true }) },
+      y: { title: "% of the statistical error", range: [0, Math.max(12, 1.15 * largest)], most: 5 },
     });
   }
 

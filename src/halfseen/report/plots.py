@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from halfseen.errors import InputError
 from halfseen.report.content import NORMAL_ELLIPSE, report_content
-from halfseen.report.words import percent, signed
+from halfseen.report.numbers import percent, signed
 from halfseen.solvers.inference.intervals import NORMAL_95
 from halfseen.solvers.summary import shorten
 
@@ -385,7 +385,7 @@ def _points(ax: Axes, x: dict[str, Any], y: dict[str, Any]) -> None:
     """Draw seen rows as dots, and rows with a hidden cell at its limit, pointing to where it is."""
     kinds = np.array([list(c["cells"]["kind"]) for c in (x, y)])
     at = np.array([c["cells"]["at"] for c in (x, y)], dtype=float)
-    loose = np.isin(kinds, ["n", "e", "t"])
+    loose = np.isin(kinds, ["n", "e", "t", "c"])
     for k, column in enumerate((x, y)):
         low, high = column["range"]
         at[k, loose[k]] = low + 0.012 * (high - low)

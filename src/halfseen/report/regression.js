@@ -1,7 +1,7 @@
 (() => {
   "use strict";
   const {
-    content, find, LINES, DASHES, colour, widthOf, short, label, spoken, minus, show, signed, percent, axis, title, draw, caption, start,
+    content, find, LINES, DASHES, colour, widthOf, short, label, spoken, minus, show, percent, draw, caption, start,
   } = drawing;
   const { equations, points, variables, effects } = content;
   const chosen = (id) => (find(id) ? Number(find(id).value) : 0);
@@ -10,10 +10,7 @@
     const hex = colour(name);
     return `rgba(${[1, 3, 5].map((k) => parseInt(hex.slice(k, k + 2), 16)).join(",")},${share})`;
   };
-  const line = (at, along, more) => ({
-    type: "line", layer: "below", line: Object.assign({ width: 1, color: colour("quiet") }, more),
-    ...(along === "x" ? { x0: 0, x1: 1, xref: "paper", y0: at, y1: at } : { x0: at, x1: at, y0: 0, y1: 1, yref: "paper" }),
-  });
+  const across = (y, dash = "dot", color = colour("quiet")) => ({ y, dash, color });
   const interval = (low, high) => (low === null || high === null ? "" : ` (95 % interval ${show(low)} to ${show(high)})`);
   // Room for what is drawn, with a little on each side.
   const rangeOf = (values, share = 0.04) => {
@@ -63,40 +60,29 @@
       const x = times(key);
       if (x.every((v) => v === null)) return false;
       traces.push({
-        type: "scatter", mode: "markers", name, x, y: at.map((k) => k + shift),
-        marker: { symbol, size: 9, color: pale("naive", 0.3), line: { width: 1.4, color: pale("naive", 0.65) } },
-        text: terms.map((t, k) => `${label(t.name, 60)}<br>${name}: ${show(x[k])}`), hovertemplate: "%{text}<extra></extra>",
+        type: "marks", name, x, y: at.map((k) => k + shift), symbol, size: 9, color: pale("naive", 0.45),
+        text: terms.map((t, k) => `${label(t.name, 60)}\n${name}: ${show(x[k])}`),
       });
       return true;
     };
     const seen = naive("naive", "seen rows", "circle", 0.2);
     const half = naive("half", "half limit", "diamond", 0.36);
     const x = times("estimate");
-    const reach = (key) => terms.map((t, k) => (t[key] === null ? 0 : Math.abs(t[key] - t.estimate) * factor(t)));
+    const ends = terms.map((t) => (t.lower === null ? [null, null] : [t.lower, t.upper].map((v) => v * factor(t))));
     const given = terms.some((t) => !t.learned);
     traces.push({
-      type: "scatter", mode: "markers", name: "recovered", x, y: at,
-      error_x: {
-        type: "data", symmetric: false, array: reach("upper"), arrayminus: reach("lower"), color: colour("recovered"),
-        thickness: 2, width: 0, visible: content.has_errors,
-      },
-      marker: {
-        symbol: terms.map((t) => (t.learned ? "circle" : "circle-open")), size: 8, color: colour("recovered"),
-        line: { width: 1.5, color: colour("recovered") },
-      },
-      text: terms.map((t, k) => `${label(t.name, 60)}<br>recovered: ${show(x[k])}` + (t.learned
-        ? interval(t.lower === null ? null : t.lower * factor(t), t.upper === null ? null : t.upper * factor(t)) : ", given")),
-      hovertemplate: "%{text}<extra></extra>",
+      type: "marks", name: "recovered", x, y: at, xEnds: content.has_errors ? ends : null,
+      color: colour("recovered"), open: terms.map((t) => !t.learned),
+      text: terms.map((t, k) => `${label(t.name, 60)}\nrecovered: ${show(x[k])}${t.learned ? interval(...ends[k]) : ", given"}`),
     });
     const latent = equation.kind !== "continuous";
     const own = latent ? "latent standard deviations" : `units of ${label(equation.name, narrow ? 14 : 30)}`;
     const what = narrow ? (scaled ? "per standard deviation" : `in ${own}`)
       : scaled ? `change per standard deviation, in ${own}` : `coefficient, in ${own}`;
     draw("forest", traces, {
-      height: Math.max(190, 120 + 30 * terms.length), shapes: [line(0, "y", { dash: "dot" })],
-      margin: { l: 20, r: 16, t: 40, b: 48 },
-      xaxis: axis({ title: title(what), range: rangeOf([0, ...traces.flatMap((t) => t.x), ...x.map((v, k) => v - reach("lower")[k]), ...x.map((v, k) => v + reach("upper")[k])]), nticks: narrow ? 5 : 9 }),
-      yaxis: axis({ range: [terms.length - 0.4, -0.6], tickvals: at, ticktext: terms.map((t) => label(t.name, letters)), ticks: "", showline: false, tickfont: { color: colour("ink"), size: 12 } }),
+      height: Math.max(190, 120 + 30 * terms.length), rules: [{ x: 0, dash: "dot", color: colour("quiet") }],
+      x: { title: what, range: rangeOf([0, ...traces.flatMap((t) => t.x), ...ends.flat()]), most: narrow ? 5 : 9 },
+      y: { range: [terms.length - 0.4, -0.6], at, texts: terms.map((t) => label(t.name, letters)), plain: true, color: colour("ink") },
     });
     caption("forest", { scaled, seen, half, given, intercept, latent, most: many > MOST_TERMS });
   }
@@ -113,24 +99,19 @@
     const out = q.residual.filter((r, k) => r < q.lower[k] || r > q.upper[k]).length;
     const share = q.residual.length ? out / q.residual.length : 0;
     find("residual-reading").textContent = `${spoken(equations[j].name)}: ${q.count.toLocaleString("en")} residuals; `
-      + `${share === 0 ? "none" : percent(share)} of those drawn on the left ${share === 0 ? "lies" : "lie"} outside of the band.`;
+      + `${share === 0 ? "none" : percent(share)} of those drawn against the normal ${share === 0 ? "lies" : "lie"} outside of the band.`;
   }
 
   function drawQuantiles(q) {
     const ends = rangeOf([...q.normal, ...q.residual, ...q.lower, ...q.upper]);
-    const text = q.normal.map((z, k) => `residual ${show(q.residual[k], 3)}<br>of a normal sample ${show(z, 3)}<br>band ${show(q.lower[k], 3)} to ${show(q.upper[k], 3)}`);
+    const text = q.normal.map((z, k) => `residual ${show(q.residual[k], 3)}\nof a normal sample ${show(z, 3)}\nband ${show(q.lower[k], 3)} to ${show(q.upper[k], 3)}`);
     draw("quantile", [
-      { type: "scatter", mode: "lines", x: q.normal, y: q.upper, line: { width: 0 }, hoverinfo: "skip", showlegend: false },
-      { type: "scatter", mode: "lines", x: q.normal, y: q.lower, line: { width: 0 }, fill: "tonexty", fillcolor: pale("recovered", 0.16), hoverinfo: "skip", name: "band" },
-      { type: "scatter", mode: "lines", x: ends, y: ends, line: { color: colour("recovered"), width: 1.2 }, hoverinfo: "skip", showlegend: false },
-      {
-        type: "scatter", mode: "markers", x: q.normal, y: q.residual, name: "residuals", text, hovertemplate: "%{text}<extra></extra>",
-        marker: { size: 4, color: colour("point"), line: { width: 0 } },
-      },
+      { type: "band", x: q.normal, low: q.lower, high: q.upper, color: pale("recovered", 0.16) },
+      { type: "line", x: ends, y: ends, color: colour("recovered"), width: 1.2 },
+      { type: "marks", x: q.normal, y: q.residual, text, size: 4, color: colour("point") },
     ], {
-      height: 380, showlegend: false, margin: { l: 52, r: 12, t: 14, b: 48 },
-      xaxis: axis({ title: title("normal quantile"), range: rangeOf(q.normal) }),
-      yaxis: axis({ title: title("quantile residual"), range: rangeOf([...q.residual, ...q.lower, ...q.upper]) }),
+      height: 380, legend: false, x: { title: "normal quantile", range: rangeOf(q.normal) },
+      y: { title: "quantile residual", range: rangeOf([...q.residual, ...q.lower, ...q.upper]) },
     });
   }
 
@@ -140,27 +121,25 @@
     const isSeen = (k) => (point.cells ? point.cells.kind[k] === "s" : true);
     const parts = [true, false].map((want) => point.predictor.map((_, k) => k).filter((k) => isSeen(k) === want && point.residual[k] !== null));
     const many = parts[0].length + parts[1].length;
-    const dots = (rows, name, marker) => ({
-      type: "scatter", mode: "markers", name, x: rows.map((k) => point.predictor[k]), y: rows.map((k) => point.residual[k]),
-      text: rows.map((k) => `row ${content.drawn_rows[k]}<br>predictor ${show(point.predictor[k])}<br>residual ${show(point.residual[k], 3)}`),
-      hovertemplate: "%{text}<extra></extra>", marker: Object.assign({ size: dotSize(many), opacity: dotOpacity(many) }, marker),
+    const dots = (rows, name, more) => ({
+      type: "marks", name, x: rows.map((k) => point.predictor[k]), y: rows.map((k) => point.residual[k]),
+      text: rows.map((k) => `row ${content.drawn_rows[k]}\npredictor ${show(point.predictor[k])}\nresidual ${show(point.residual[k], 3)}`),
+      size: dotSize(many), opacity: dotOpacity(many), ...more,
     });
     const { at, mean, error } = point.bins;
     const seenColour = equations[j].kind === "continuous" ? colour("point") : colour("hidden");
     const traces = [];
-    if (parts[1].length) traces.push(dots(parts[1], "hidden, drawn", { symbol: "circle-open", color: colour("hidden"), line: { width: 1, color: colour("hidden") } }));
-    if (parts[0].length) traces.push(dots(parts[0], equations[j].kind === "continuous" ? "seen" : "drawn within the category", { color: seenColour, line: { width: 0 } }));
+    if (parts[1].length) traces.push(dots(parts[1], "hidden, drawn", { open: true, color: colour("hidden") }));
+    if (parts[0].length) traces.push(dots(parts[0], equations[j].kind === "continuous" ? "seen" : "drawn within the category", { color: seenColour }));
     if (at.length) {
       traces.push({
-        type: "scatter", mode: "lines+markers", name: "means of tenths", x: at, y: mean, line: { color: colour("naive"), width: 1.8 },
-        error_y: { type: "data", array: error.map((e) => 1.96 * e), color: colour("naive"), thickness: 1.5, width: 0 },
-        marker: { size: 6, color: colour("naive") }, text: mean.map((m, k) => `mean ${show(m, 2)} ± ${show(1.96 * error[k], 2)}`), hovertemplate: "%{text}<extra></extra>",
+        type: "line", marked: true, name: "means of tenths", x: at, y: mean, color: colour("naive"), size: 6, errorWidth: 1.5,
+        yEnds: error.map((e, k) => [mean[k] - 1.96 * e, mean[k] + 1.96 * e]), text: mean.map((m, k) => `mean ${show(m, 2)} ± ${show(1.96 * error[k], 2)}`),
       });
     }
     draw("against", traces, {
-      height: 380, margin: { l: 52, r: 12, t: 44, b: 48 }, shapes: [line(0, "x", { dash: "dot" })],
-      xaxis: axis({ title: title(`linear predictor of ${label(equations[j].name, 30)}`), range: rangeOf(point.predictor) }),
-      yaxis: axis({ title: title("quantile residual"), range: rangeOf(point.residual) }),
+      height: 380, rules: [across(0)], x: { title: `linear predictor of ${label(equations[j].name, 30)}`, range: rangeOf(point.predictor) },
+      y: { title: "quantile residual", range: rangeOf(point.residual) },
     });
     return parts[1].length > 0;
   }
@@ -182,27 +161,21 @@
   function curve(variable, x, part, key, look) {
     const [y, low, high] = [part[key], part[key + "_lower"], part[key + "_upper"]];
     const text = x.map((v, k) => `${look.name}: ${show(y[k], 3)}` + (low ? interval(low[k], high[k]) : ""));
+    const own = { name: look.name, text, color: colour(look.colour) };
     if (variable.levels) {
       return [{
-        type: "scatter", mode: "markers", name: look.name, x: x.map((v) => v + look.shift), y, text, hovertemplate: "%{text}<extra></extra>",
-        marker: { size: 10, symbol: look.symbol, color: colour(look.colour), line: { width: 1.5, color: colour(look.colour) } },
-        error_y: { type: "data", symmetric: false, visible: Boolean(low), array: low ? high.map((h, k) => h - y[k]) : [], arrayminus: low ? low.map((l, k) => y[k] - l) : [], color: colour(look.colour), thickness: 2, width: 5 },
+        ...own, type: "marks", x: x.map((v) => v + look.shift), y, size: 10, symbol: look.symbol, yEnds: low ? low.map((l, k) => [l, high[k]]) : null,
       }];
     }
-    const out = [];
-    if (low) {
-      const edge = { type: "scatter", mode: "lines", x, line: { width: 0 }, hoverinfo: "skip", showlegend: false };
-      out.push({ ...edge, y: high }, { ...edge, y: low, fill: "tonexty", fillcolor: pale(look.colour, 0.16) });
-    }
-    out.push({ type: "scatter", mode: "lines", name: look.name, x, y, line: { color: colour(look.colour), width: 2.5, dash: look.dash }, text, hovertemplate: "%{text}<extra></extra>" });
-    return out;
+    const band = low ? [{ type: "band", x, low, high, color: pale(look.colour, 0.16) }] : [];
+    return [...band, { ...own, type: "line", x, y, width: 2.5, dash: look.dash }];
   }
 
   function drawEffect() {
     const j = chosen("effect-outcome"), v = chosen("effect-variable");
     const equation = equations[j], variable = variables[v], part = effects[j][v], point = points[j];
     const x = variable.grid, at = placesOf(variable);
-    const holds = { apart: gapOf(variable) > 0 }, traces = [], shapes = [], annotations = [];
+    const holds = { apart: gapOf(variable) > 0 }, traces = [], rules = [], notes = [];
     const ranges = [];
     const kind = equation.kind;
     const latentLook = { name: "all values", colour: "recovered", dash: "solid", symbol: "circle", shift: -0.08 };
@@ -222,20 +195,17 @@
       holds.apart = false;
     } else {
       traces.push(...curve(variable, x, part, "latent", { ...latentLook, name: "latent number", shift: 0 }));
-      equation.cuts.forEach((cut) => shapes.push(line(cut.estimate, "x", { dash: "dot", color: colour("ink") })));
+      equation.cuts.forEach((cut) => rules.push(across(cut.estimate, "dot", colour("ink"))));
       Object.assign(holds, { cuts: true, apart: false });
       const ends = equation.cuts.map((c) => c.estimate);
       ranges.push(ends[0] - 1, ends[ends.length - 1] + 1);
       equation.categories.slice(0, 12).forEach(([name], k) => {
         const [low, high] = [ends[k - 1], ends[k]];
         const y = low === undefined ? high : low;
-        annotations.push({
-          x: 1, xref: "paper", xanchor: "right", y, yanchor: low === undefined ? "top" : "bottom", showarrow: false,
-          text: label(name, 24), font: { color: colour("quiet"), size: 12 }, bgcolor: colour("paper"), borderpad: 1, opacity: 0.85,
-        });
+        notes.push({ x: null, y, hangs: low === undefined, text: label(name, 24), color: colour("quiet") });
       });
     }
-    traces.forEach((t) => { if (t.mode !== "text") ranges.push(...t.y); });
+    traces.forEach((t) => { if (t.y) ranges.push(...t.y); });
     ["latent", "seen"].forEach((key) => {
       if (part[key + "_lower"] && (kind === "continuous" || (kind === "ordered" && key === "latent" && !holds.chances))) ranges.push(...part[key + "_lower"], ...part[key + "_upper"]);
     });
@@ -243,12 +213,10 @@
     const room = Math.max(0.02 * (x[x.length - 1] - x[0]), 0.3 * gapOf(variable));
     const xs = variable.levels ? [-0.5, x.length - 0.5] : [x[0] - room, x[x.length - 1] + room];
     const what = { continuous: label(equation.name, 40), binary: `probability of ${label(equation.categories ? equation.categories[1][0] : "", 24)}`, ordered: holds.chances ? "probability" : `latent ${label(equation.name, 30)}` }[kind];
+    const levels = variable.levels ? { at: x, texts: variable.levels.map((l) => label(l, 16)), names: true } : {};
     draw("effect", traces, {
-      height: 420, shapes, annotations,
-      margin: { l: 58, r: 14, t: 44, b: 52 },
-      xaxis: axis(Object.assign({ title: title(label(variable.name, 60)), range: xs },
-        variable.levels ? { tickvals: x, ticktext: variable.levels.map((l) => label(l, 16)), tickangle: x.length > 8 ? -40 : 0 } : {})),
-      yaxis: axis({ title: title(what), range: kind === "binary" || holds.chances ? [-0.06, 1.06] : rangeOf(ranges), nticks: 7 }),
+      height: 420, rules, notes, x: { title: label(variable.name, 60), range: xs, ...levels },
+      y: { title: what, range: kind === "binary" || holds.chances ? [-0.06, 1.06] : rangeOf(ranges), most: 7 },
     });
     caption("effect", holds);
     find("effect-reading").textContent = effectReading(equation, variable, part);
@@ -258,19 +226,19 @@
   function drawCells(equation, point, at, traces, ranges) {
     const { kind, at: values } = point.cells;
     const rows = (letters) => at.map((_, k) => k).filter((k) => letters.includes(kind[k]) && at[k] !== null);
-    const seen = rows("s"), limited = rows("bai"), loose = rows("uent");
-    const text = (k, word) => `row ${content.drawn_rows[k]}<br>${word}`;
+    const seen = rows("s"), limited = rows("bai"), loose = rows("uentc");
+    const text = (k, word) => `row ${content.drawn_rows[k]}\n${word}`;
     if (seen.length) {
       traces.push({
-        type: "scatter", mode: "markers", name: "seen", x: seen.map((k) => at[k]), y: seen.map((k) => values[k]),
-        marker: { size: dotSize(seen.length), opacity: dotOpacity(seen.length), color: colour("seen"), line: { width: 0 } },
-        text: seen.map((k) => text(k, `${label(equation.name, 30)}: ${show(values[k])}`)), hovertemplate: "%{text}<extra></extra>",
+        type: "marks", name: "seen", x: seen.map((k) => at[k]), y: seen.map((k) => values[k]),
+        size: dotSize(seen.length), opacity: dotOpacity(seen.length), color: colour("seen"),
+        text: seen.map((k) => text(k, `${label(equation.name, 30)}: ${show(values[k])}`)),
       });
     }
     const words = { b: "hidden, below", a: "hidden, above", i: "hidden, near" };
     const ticks = (chosenRows, y, written, name) => ({
-      type: "scatter", mode: "markers", name, x: chosenRows.map((k) => at[k]), y, text: chosenRows.map(written), hovertemplate: "%{text}<extra></extra>",
-      cliponaxis: false, marker: { symbol: "line-ns-open", size: 9, opacity: 0.7, color: colour("hidden"), line: { width: 1.1, color: colour("hidden") } },
+      type: "marks", name, x: chosenRows.map((k) => at[k]), y, text: chosenRows.map(written),
+      symbol: "upright", open: true, size: 9, opacity: 0.7, color: colour("hidden"),
     });
     if (limited.length) traces.push(ticks(limited, limited.map((k) => values[k]), (k) => text(k, `${words[kind[k]]} ${show(values[k])}`), "hidden, at the limit"));
     if (loose.length) {
@@ -287,9 +255,8 @@
     return [0, 1].map((code) => {
       const rows = at.map((_, k) => k).filter((k) => point.codes[k] === code && at[k] !== null);
       return {
-        type: "scatter", mode: "markers", showlegend: false, x: rows.map((k) => at[k]), y: rows.map(() => (code ? 1.035 : -0.035)),
-        marker: { symbol: "line-ns-open", size: 9, opacity: 0.5, color: colour("hidden"), line: { width: 1, color: colour("hidden") } },
-        text: rows.map((k) => `row ${content.drawn_rows[k]}`), hovertemplate: "%{text}<extra></extra>",
+        type: "marks", x: rows.map((k) => at[k]), y: rows.map(() => (code ? 1.035 : -0.035)),
+        symbol: "upright", open: true, size: 9, opacity: 0.5, color: colour("hidden"), text: rows.map((k) => `row ${content.drawn_rows[k]}`),
       };
     });
   }
@@ -301,10 +268,8 @@
       const look = { color: colour(LINES[k % LINES.length]), dash: DASHES[Math.floor(k / LINES.length) % DASHES.length] };
       const y = part["chance_" + k], written = label(name, 30);
       return {
-        type: "scatter", mode: variable.levels ? "markers" : "lines", name: written, y,
-        x: variable.levels ? x.map((v) => v + 0.5 * ((k + 0.5) / many - 0.5)) : x,
-        line: { width: 2.2, ...look }, marker: { size: 9, color: look.color, symbol: k % 2 ? "diamond" : "circle" },
-        text: y.map((p) => `${written}: ${percent(p)}`), hovertemplate: "%{text}<extra></extra>",
+        type: variable.levels ? "marks" : "line", name: written, y, width: 2.2, size: 9, symbol: k % 2 ? "diamond" : "circle", ...look,
+        x: variable.levels ? x.map((v) => v + 0.5 * ((k + 0.5) / many - 0.5)) : x, text: y.map((p) => `${written}: ${percent(p)}`),
       };
     });
   }
@@ -330,13 +295,11 @@
     const one = content.mills[chosen("mills-pair")];
     const many = one.predictor.length;
     draw("mills", [{
-      type: "scatter", mode: "markers", x: one.predictor, y: one.added,
-      marker: { size: dotSize(many), opacity: dotOpacity(many), color: colour("recovered"), line: { width: 0 } },
-      text: one.added.map((a, k) => `selection adds ${show(a, 3)}<br>Mills ratio ${show(one.ratio[k], 3)}<br>predictor ${show(one.predictor[k], 4)}`), hovertemplate: "%{text}<extra></extra>",
+      type: "marks", x: one.predictor, y: one.added, size: dotSize(many), opacity: dotOpacity(many), color: colour("recovered"),
+      text: one.added.map((a, k) => `selection adds ${show(a, 3)}\nMills ratio ${show(one.ratio[k], 3)}\npredictor ${show(one.predictor[k], 4)}`),
     }], {
-      height: 320, showlegend: false, shapes: [line(0, "x", { dash: "dot" })], margin: { l: 58, r: 12, t: 14, b: 48 },
-      xaxis: axis({ title: title(`linear predictor of ${label(one.name, 30)}`), range: rangeOf(one.predictor) }),
-      yaxis: axis({ title: title(`added to ${label(one.name, 24)}`), range: rangeOf([0, ...one.added]) }),
+      height: 320, legend: false, rules: [across(0)], x: { title: `linear predictor of ${label(one.name, 30)}`, range: rangeOf(one.predictor) },
+      y: { title: `added to ${label(one.name, 24)}`, range: rangeOf([0, ...one.added]) },
     });
   }
 

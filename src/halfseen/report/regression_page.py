@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halfseen.files import write_text_whole
-from halfseen.report.html_page import LARGEST_PAGE, plotly, shell, target_of
+from halfseen.report.html_page import LARGEST_PAGE, shell, target_of
 from halfseen.report.regression_content import MOST_OUTCOMES, RegressionRead, content_of
 from halfseen.report.regression_sections import sections_of
 
@@ -48,20 +48,20 @@ def write_regression_report(
     >>> x = rng.normal(size=(200, 1))
     >>> fit = hs.regress(2.0 * x + rng.normal(size=(200, 1)), x)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_regression_report(fit, folder + "/report.html").stat().st_size < 6_000_000
+    ...     write_regression_report(fit, folder + "/report.html").stat().st_size < 1_500_000
     True
     """
     target = target_of(path)
-    library, read = plotly(), RegressionRead(fit)
+    read = RegressionRead(fit)
     title = None if title is None else str(title)
     for most_outcomes in FEWER_OUTCOMES:
-        page = regression_page_of(content_of(read, call, title, most_outcomes), library)
+        page = regression_page_of(content_of(read, call, title, most_outcomes))
         if len(page.encode()) < LARGEST_PAGE:
             break
     write_text_whole(target, page)
     return target
 
 
-def regression_page_of(content: dict[str, Any], library: str) -> str:
+def regression_page_of(content: dict[str, Any]) -> str:
     """Put the page together from its parts."""
-    return shell(content, sections_of(content), library, "regression.js")
+    return shell(content, sections_of(content), "regression.js")

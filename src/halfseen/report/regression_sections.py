@@ -6,6 +6,7 @@ from html import escape
 from typing import Any
 
 from halfseen.report.html_page import Section
+from halfseen.report.numbers import DASH, percent, places_for, readable, show, signed
 from halfseen.report.sections import (
     choice,
     details,
@@ -17,17 +18,12 @@ from halfseen.report.sections import (
     structure,
 )
 from halfseen.report.tables import (
-    DASH,
     heading,
     name,
-    places_for,
-    readable,
     remark,
-    show,
     table,
     td,
 )
-from halfseen.report.words import percent, signed
 from halfseen.solvers.summary import shorten
 
 # More equations than this are closed at first.
@@ -173,7 +169,7 @@ def _forest(content: dict[str, Any], seen: bool, half: bool) -> str:
     caption += part("intercept", "The intercept is in the table alone.")
     caption += part("latent", "Units are standard deviations of the latent residual.")
     caption += part("most", "Drawn are the 60 that are furthest from zero, in standard errors.")
-    return figure("forest", plot("forest", "snug"), caption, controls)
+    return figure("forest", plot("forest"), caption, controls)
 
 
 def _table_of(equation: dict[str, Any], content: dict[str, Any]) -> str:
@@ -273,7 +269,7 @@ def _residual_tables(content: dict[str, Any]) -> str:
 
 def _residual_caption(content: dict[str, Any]) -> str:
     envelope, points = content["envelope"], content["points"]
-    caption = "Left: ordered residuals against those of a normal sample. "
+    caption = "Ordered residuals against those of a normal sample. "
     if envelope["refitted"]:
         caption += (
             f"Shaded: the least and the largest of {envelope['refitted']} tables that the fit "
@@ -290,7 +286,7 @@ def _residual_caption(content: dict[str, Any]) -> str:
     most = max((one["count"] for one in content["quantiles"]), default=0)
     if drawn < most:
         caption += f" Drawn are {drawn:,} of {most:,} residuals, with all of the most extreme."
-    caption += " Right: residuals against the linear predictor."
+    caption += " In the other figure: residuals against the linear predictor."
     caption += part("hidden", "Hollow: drawn for hidden values.")
     caption += part(
         "latent", "Residuals of a latent outcome are drawn within the category of the row."
@@ -381,4 +377,4 @@ def selection(content: dict[str, Any]) -> str:
         "What selection adds to the mean of each row that is seen, against the linear predictor of "
     )
     caption += "the outcome. Where the points lie on a line, regressors can stand in for selection."
-    return out + figure("mills", plot("mills", "short"), caption + _thinned(content), controls)
+    return out + figure("mills", plot("mills"), caption + _thinned(content), controls)

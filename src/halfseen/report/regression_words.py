@@ -12,7 +12,11 @@ import numpy as np
 from halfseen import missingness
 from halfseen.data.coding import FormulaCoding
 from halfseen.missingness.selection import Selection
-from halfseen.report.words import LONGEST_RULE, percent, written
+from halfseen.report.numbers import percent
+from halfseen.report.words import (
+    LONGEST_RULE,
+    written,
+)
 from halfseen.solvers.regression.outcomes import Outcomes
 from halfseen.solvers.result import name_some
 from halfseen.solvers.summary import shorten

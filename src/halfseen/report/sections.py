@@ -8,22 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from halfseen.report.numbers import DASH, percent, places_for, readable, show, signed
 from halfseen.report.shown_table import Kind
 from halfseen.report.tables import (
-    DASH,
     heading,
     name,
-    places_for,
-    readable,
-    show,
     table,
     td,
 )
-from halfseen.report.words import percent, signed
 from halfseen.solvers.summary import at_most, shorten
 
-# Pairs that are listed in the table below the heat maps.
-MOST_PAIRS = 300
+# Pairs that are listed below the heat maps: at once, and on demand.
+FIRST_PAIRS, MOST_PAIRS = 10, 300
 # The mark and the word of each level of a finding.
 LEVELS = {"ok": ("✓", "fine"), "look": ("!", "look"), "problem": ("✕", "problem")}
 
@@ -38,9 +34,15 @@ def _badge(level: str, text: str) -> str:
 def status(shown: dict[str, Any]) -> str:
     """Show how the fit ended, with its notes."""
     notes = "".join(f"<li>{escape(text)}</li>" for text in shown["notes"])
+    # A fit that settled may have settled on a wrong model: what was found further down is named here.
+    found = "".join(
+        f"<p>{_badge(level, LEVELS[level][1])}"
+        f'{escape("; ".join(titles))}: see <a href="#assumptions">what was checked</a>.</p>'
+        for level, titles in shown.get("found", ())
+    )
     return (
         f'<div class="status"><p>{_badge(shown["level"], shown["name"])}'
-        f"{escape(shown['sentence'])}</p>{f'<ul>{notes}</ul>' if notes else ''}</div>"
+        f"{escape(shown['sentence'])}</p>{f'<ul>{notes}</ul>' if notes else ''}{found}</div>"
     )
 
 
@@ -69,10 +71,10 @@ def figure(key: str, inside: str, caption: str, controls: str = "") -> str:
     )
 
 
-def plot(key: str, kind: str = "", label: str | None = None) -> str:
+def plot(key: str, label: str | None = None) -> str:
     """Make a place for a figure."""
     by = f'aria-label="{escape(label)}"' if label else f'aria-labelledby="{key}-caption"'
-    return f'<div class="plot {kind}" id="{key}-plot" role="img" {by}></div>'
+    return f'<div class="plot" id="{key}-plot" role="img" {by}></div>'
 
 
 def reading(key: str) -> str:
@@ -100,7 +102,9 @@ def columns(content: dict[str, Any]) -> str:
     rows = [
         [
             name(c["label"]),
+            td(_share_bar(c)),
             td(percent(c["hidden_share"])),
+            td(percent(c["missing_share"] or 0.0)),
             td(
                 escape(", ".join(f"{w} ({many})" for w, many in c["kinds"].items())) or DASH,
                 "words",
@@ -109,12 +113,27 @@ def columns(content: dict[str, Any]) -> str:
         ]
         for c in shown
     ]
-    head = heading("column", "hidden", "hidden cells are known to lie", "limits")
+    lie = "hidden cells are known to lie"
+    head = heading(
+        "column", "seen, hidden, missing", "hidden", "missing", lie, "limits", texts=(lie, "limits")
+    )
     inside = reading("column") + plot("column")
     return figure("column", inside, _column_caption(shown), controls) + details(
         "Hidden cells and limits of every column",
-        table("What is hidden in each column", head, rows),
+        table("What is not seen in each column", head, rows),
     )
+
+
+def _share_bar(column: dict[str, Any]) -> str:
+    """Make a bar of what is seen, hidden and missing of a column."""
+    parts = [("hidden", column["hidden_share"]), ("missing", column["missing_share"] or 0.0)]
+    parts.insert(0, ("seen", 1.0 - sum(share for _, share in parts)))
+    filled = "".join(
+        f'<span class="{kind}" style="width:{100 * share:.2f}%"></span>'
+        for kind, share in parts
+        if share > 0.0
+    )
+    return f'<span class="shares" aria-hidden="true">{filled}</span>'
 
 
 def _column_caption(columns: list[dict[str, Any]]) -> str:
@@ -128,6 +147,8 @@ def _column_caption(columns: list[dict[str, Any]]) -> str:
             "Hatched: the hidden cells, each spread evenly over where it can be, so that the area is "
             "their share.",
         )
+    if histograms and any(c["missing_share"] for c in columns):
+        out += part("missing", "Missing cells are not drawn, and areas are shares of the others.")
     out += " Line: the recovered density."
     if any(c["limits"] for c in columns):
         out += part("limits", "Dashed lines: limits.")
@@ -150,20 +171,25 @@ def pairs(content: dict[str, Any]) -> str:
     """Make the figure of two columns at a time."""
     if content["pairs"] is None:
         return "<p>There is one column only, so there are no pairs.</p>"
-    recovered, naive = content["pairs"]["recovered"], content["pairs"]["naive"]
-    # The pair whose correlation changes most; the strongest where nothing is naive.
-    change = [
-        abs(new - (old or 0.0)) if new is not None else 0.0
-        for new, old in zip(recovered, naive, strict=True)
-    ]
     i, j = np.triu_indices(len(content["columns"]), 1)
-    k = int(np.argmax(change))
+    k = changed_most(content["pairs"])[0]
     controls = _select("Horizontal", "pair-x", content, int(i[k]))
     controls += _select("Vertical", "pair-y", content, int(j[k]))
-    inside = reading("pair") + plot("pair", "tall")
+    inside = reading("pair") + plot("pair")
     return figure("pair", inside, _pair_caption(content), controls) + (
         '<p>The correlation of every pair is in the <a href="#correlation-table">table below</a>.</p>'
     )
+
+
+def changed_most(pairs: dict[str, Any]) -> list[int]:
+    """Order pairs by how much their correlation changes; by its size where nothing is naive."""
+    change = [
+        0.0 if known else abs((new or 0.0) - (old or 0.0))
+        for new, old, known in zip(
+            *(pairs[key] for key in ("recovered", "naive", "known")), strict=True
+        )
+    ]
+    return [int(k) for k in np.argsort(-np.array(change), kind="stable")]
 
 
 # What stands in a pair's caption where some column has cells of these letters.
@@ -174,8 +200,9 @@ PAIR_MARKS = {
     "e": "Marks at the edge: the value is hidden and may lie on either side of what is seen.",
     "t": "Marks at the edge: the value is hidden by a rule that ties it to other columns, not by a "
     "limit of its own.",
-    "n": "Marks at the edge: nothing is known of the value.",
-    "etn": "Rows in which this holds for both are not drawn.",
+    "c": "Marks at the edge: the value is hidden by chance, more likely for some values.",
+    "n": "Marks at the edge: the value is missing, and nothing is known of it.",
+    "etcn": "Rows in which this holds for both are not drawn.",
 }
 
 
@@ -183,6 +210,8 @@ def _pair_caption(content: dict[str, Any]) -> str:
     out = ""
     if content["has_table"]:
         words = {word for column in content["columns"] for word in column["kinds"]}
+        if any(column["missing_share"] for column in content["columns"]):
+            words.add(Kind.ANYWHERE.words)
         present = {kind.letter for kind in Kind if kind.words in words}
         out += "Dots: rows in which both are seen."
         for letters, text in PAIR_MARKS.items():
@@ -209,8 +238,8 @@ def correlations(content: dict[str, Any]) -> str:
     if content["pairs"] is None:
         return "<p>There is one column only, so there are no correlations.</p>"
     caption = (
-        "Left: correlations over the rows in which both columns are seen. Right: recovered. Both share "
-        "one scale; hover over a cell, or open the table, for numbers and intervals."
+        "Seen only: correlations over the rows in which both columns are seen. Both figures share one "
+        "scale; point at a cell, or open the table, for numbers and intervals."
         + escape(_scale_words(content))
     )
     inside = (
@@ -218,35 +247,49 @@ def correlations(content: dict[str, Any]) -> str:
         f"{plot('recovered', label='Recovered correlations')}</div>"
     )
     drawn = figure("correlation", inside, caption)
-    return structure(content) + drawn + _correlation_table(content)
+    return structure(content) + drawn + _correlation_tables(content)
 
 
-def _correlation_table(content: dict[str, Any]) -> str:
+def _correlation_tables(content: dict[str, Any]) -> str:
+    """Make the table of the pairs that changed most, and below it, closed, one of all."""
+    pairs = content["pairs"]
+    order, many = changed_most(pairs), len(pairs["recovered"])
+    by = "those that changed most first"
+    if all(old is None for old in pairs["naive"]):
+        by = "strongest first"
+    title = f"Correlations, {by}"
+    if many <= FIRST_PAIRS:
+        return f'<div id="correlation-table">{_correlation_table(content, order, title)}</div>'
+    first = _correlation_table(content, order[:FIRST_PAIRS], f"{title}: {FIRST_PAIRS} of {many:,}")
+    shown = min(many, MOST_PAIRS)
+    all_of = f"{shown} of {many:,} pairs" if shown < many else f"all {many} pairs"
+    rest = _correlation_table(content, order[:MOST_PAIRS], f"{title}: {all_of}")
+    return first + details(f"{title}: {all_of}", rest, ' id="correlation-table"')
+
+
+def _correlation_table(content: dict[str, Any], order: Sequence[int], title: str) -> str:
     pairs, columns = content["pairs"], content["columns"]
     i, j = np.triu_indices(len(columns), 1)
     names = [name(shorten(c["short"], 80)) for c in columns]
-    strength = [abs(r) if r is not None else 0.0 for r in pairs["recovered"]]
-    order = np.argsort(-np.array(strength), kind="stable")[:MOST_PAIRS]
+    sure = any(low is not None for low in pairs["lower"])
     rows = []
     for k in order:
         low, high, old = pairs["lower"][k], pairs["upper"][k], pairs["naive"][k]
         many = pairs["together"][k]
         ends = "" if low is None or high is None else f"{signed(low)} to {signed(high)}"
+        ends = "known" if ends and pairs["known"][k] else ends
         rows.append(
             [
                 f"{names[i[k]]} ~ {names[j[k]]}",
-                td(DASH if many is None else f"{many:,}"),
-                td(DASH if old is None else signed(old), "naive"),
                 td(signed(pairs["recovered"][k]), "main"),
-                td(ends, "interval"),
+                *[td(ends, "interval")] * sure,
+                td(DASH if old is None else signed(old), "naive"),
+                td(DASH if many is None else f"{many:,}"),
             ]
         )
-    title = "Correlations, strongest first"
-    if len(strength) > MOST_PAIRS:
-        title += f": {MOST_PAIRS} of {len(strength):,} pairs"
-    interval = "95 % interval" if any(low is not None for low in pairs["lower"]) else ""
-    head = heading("pair", "rows with both", "seen only", "recovered", interval)
-    return details(title, table(title, head, rows), ' id="correlation-table"')
+    interval = ["95 % interval"] * sure
+    head = heading("pair", "recovered", *interval, "seen only", "rows with both")
+    return table(title, head, rows)
 
 
 def structure(content: dict[str, Any]) -> str:
@@ -278,7 +321,7 @@ def convergence(content: dict[str, Any]) -> str:
     if climb is not None:
         words, caption = _climb_texts(climb)
         out += f"<p>{escape(words)}</p>"
-        out += figure("climb", plot("climb", "short"), escape(caption))
+        out += figure("climb", plot("climb"), escape(caption))
     if trace is not None:
         words = (
             f"Each line is the mean of a column, step by step, in {trace['unit']} from the estimate, "
@@ -287,7 +330,7 @@ def convergence(content: dict[str, Any]) -> str:
         # A trace has two steps at least.
         caption = f"Means over {trace['all_steps']:,} steps.{_scale_words(content)}"
         out += f"<p>{escape(words)}</p>"
-        out += figure("trace", plot("trace", "short"), escape(caption))
+        out += figure("trace", plot("trace"), escape(caption))
     return out if monte_carlo is None else out + _monte_carlo(content)
 
 
@@ -366,7 +409,7 @@ def _monte_carlo(content: dict[str, Any]) -> str:
     listed = table("Monte-Carlo error as a share of the statistical error", head, rows)
     caption = "Monte-Carlo errors, as shares of the statistical error of the same parameter."
     caption += " Dashed line: 10 %." + escape(_scale_words(content))
-    drawn = figure("sampling", plot("sampling", "short"), caption)
+    drawn = figure("sampling", plot("sampling"), caption)
     return text + drawn + details("Monte-Carlo error of every column", listed)
 
 
@@ -377,6 +420,8 @@ def assumptions(content: dict[str, Any]) -> str:
         # The code that belongs to an assumption, where there is some.
         code = item.get("code")
         quoted = f"<pre><code>{escape(code)}</code></pre>" if code else ""
+        lines = "".join(f"<li>{escape(line)}</li>" for line in item.get("lines") or ())
+        quoted += f"<ul>{lines}</ul>" if lines else ""
         believed += f"<dt>{escape(item['title'])}</dt><dd>{escape(item['text'])}{quoted}</dd>"
     out = f"<h3>What was believed</h3><dl>{believed}</dl><h3>What was checked</h3>"
     checks = content["checks"]

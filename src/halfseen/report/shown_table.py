@@ -26,12 +26,12 @@ Kinds = NDArray[np.int8]
 class Kind(IntEnum):
     """What is known of a cell."""
 
-    SEEN, BELOW, ABOVE, BETWEEN, EITHER, ANYWHERE, TIED = range(7)
+    SEEN, BELOW, ABOVE, BETWEEN, EITHER, ANYWHERE, TIED, CHANCE = range(8)
 
     @property
     def letter(self) -> str:
         """What stands for a cell of this kind in the content of the page."""
-        return "sbaient"[self]
+        return "sbaientc"[self]
 
     @property
     def words(self) -> str:
@@ -39,6 +39,7 @@ class Kind(IntEnum):
         return (
             "at its value", "below a limit", "above a limit", "between two limits",
             "in one of several ranges", "anywhere", "where the rule and other columns allow",
+            "anywhere, by chance",
         )[self]  # fmt: skip
 
 
@@ -124,7 +125,15 @@ class ShownTable:
         kind[np.isposinf(high)] = Kind.ABOVE
         kind[np.isneginf(low) & np.isposinf(high)] = Kind.ANYWHERE
         kind[sizes > 1] = Kind.EITHER
+        # Hidden with a probability that depends on the value.
+        kind[np.diff(sets.node_start) > 0] = Kind.CHANCE
         return kind, low, high
+
+    @cached_property
+    def missing(self) -> Floats:
+        """Return the share of the cells of each column of which nothing is known."""
+        anywhere = self._described[0][self.index] == Kind.ANYWHERE
+        return np.asarray((anywhere & (self.index != SEEN) & ~self.tied).mean(axis=0))
 
     def column(self, j: int) -> ShownColumn:
         """Return what is known of the cells of a column."""

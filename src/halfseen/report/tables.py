@@ -6,11 +6,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-import numpy as np
+from halfseen.report.numbers import percent, places_for, show
 
-from halfseen.report.words import percent
-
-DASH = "–"
 # More rows than this scroll in a box of their own.
 LONG = 20
 
@@ -51,53 +48,10 @@ def heading(*words: str, texts: Iterable[str] = ()) -> str:
     return f"<tr>{''.join(cells)}</tr>"
 
 
-def places_for(error: float | None, value: float | None) -> int:
-    """Decimals that show two digits of an error; four digits of the value where there is none."""
-    size = error if error else value
-    if not size or not np.isfinite(size):
-        return 3
-    digits = 1 if error else 3
-    return int(np.clip(digits - np.floor(np.log10(abs(size))), 0, 12))
-
-
-def _real_minus(text: str) -> str:
-    """Write a minus sign as one, and none before a zero."""
-    return (text.lstrip("-") if float(text) == 0.0 else text).replace("-", "−")
-
-
-def show(x: float | None, places: int) -> str:
-    """Show a number with so many decimals and a real minus sign."""
-    if x is None:
-        return DASH
-    if x and not 1e-9 < abs(x) < 1e9:
-        return f"{x:.4g}".replace("-", "−")
-    return _real_minus(f"{x:.{places}f}")
-
-
-def readable(x: float, digits: int = 6) -> str:
-    """Show a number to so many digits, without an exponent up to ten millions.
-
-    Whole numbers are shown whole.
-
-    Examples
-    --------
-    >>> readable(150000.0), readable(1234567.0), readable(0.05), readable(-2.5), readable(1e9)
-    ('150000', '1234567', '0.05', '−2.5', '1e+09')
-    """
-    if 1.0 <= abs(x) < 1e7 and abs(x - round(x)) <= 1e-9 * abs(x):
-        return _real_minus(f"{round(x)}")
-    text = f"{x:.{digits}g}"
-    if "e" in text and 1e-6 < abs(x) < 1e7:
-        text = f"{float(text):.{0 if abs(x) > 1.0 else 12}f}"
-        text = text.rstrip("0") if "." in text else text
-    return _real_minus(text)
-
-
-def _estimate(value: Any, interval: Any, places: int | None = None, group: str = "") -> list[str]:
-    """Make the cells of an estimate and its interval, with decimals that suit the interval."""
-    places = _places(interval, value) if places is None else places
+def _estimate(value: Any, interval: Any, places: int, sure: bool = True) -> list[str]:
+    """Make the cells of an estimate and, where there are any, of its interval."""
     ends = "" if interval is None else " to ".join(show(end, places) for end in interval)
-    return [td(show(value, places), f"main{group}"), td(ends, "interval")]
+    return [td(show(value, places), "main"), *[td(ends, "interval")] * sure]
 
 
 def _places(interval: list[float] | None, value: float | None) -> int:
@@ -113,12 +67,17 @@ def compared(content: dict[str, Any]) -> str:
     columns = content["columns"]
     patched = any(c["substituted"] for c in columns)
     sure = any(c["recovered"]["mean_interval"] for c in columns)
-    text = "<p>“Seen only” leaves hidden cells out. "
+    text = "<p>“Recovered” is what the rule and the seen values together say. “Seen only” leaves "
+    text += "out what is not seen."
     if patched:
         text += (
-            "“Half limit” puts half the limit in place of every value below it, the usual patch. "
+            " “Half limit” puts half the limit in place of every value below it, the usual patch."
         )
-    text += "“Recovered” is what the rule and the seen values together say."
+    if any(c["missing_share"] for c in columns):
+        text += (
+            " Hidden cells lie beyond a limit, or were hidden by a rule; of missing cells nothing is "
+            "known."
+        )
     if not sure:
         text += " This fit has no standard errors, so there are no intervals."
     text += "</p>"
@@ -127,64 +86,64 @@ def compared(content: dict[str, Any]) -> str:
             "This fit does not hold its table, so the page shows what was learned without the data, "
             "and no naive numbers. Fit from the table itself to see both."
         )
-    half = "<th scope=col>half limit</th>" if patched else ""
-    interval = f'<th scope="col">{"95 % interval" if sure else ""}</th>'
-    ways = f'<th scope="col" class="group">seen only</th>{half}<th scope="col">recovered</th>{interval}'
-    head = (
-        '<tr><th rowspan="2" scope="col" class="words">column</th>'
-        f'<th rowspan="2" scope="col">hidden</th>{_group("mean", 3 + patched)}'
-        f"{_group('standard deviation', 3 + patched)}</tr><tr>{ways}{ways}</tr>"
-    )
     scale = ", on the modelled scale" if content["transformed"] else ""
-    rows = [_compared_row(c, patched) for c in columns]
-    out = text + table(f"Means and standard deviations{scale}", head, rows)
-    return out + _in_original_units(columns, patched, interval)
+    means = _beside(columns, "mean", f"Means{scale}", shares=True)
+    deviations = _beside(columns, "deviation", f"Standard deviations{scale}")
+    return text + means + deviations + _in_original_units(columns)
 
 
-def _group(title: str, width: int) -> str:
-    """Make a heading over several columns."""
-    return f'<th colspan="{width}" scope="colgroup" class="group">{escape(title)}</th>'
+def _heads(patched: bool, sure: bool) -> list[str]:
+    """Headings of what was recovered and of what is naive; columns that say nothing have none."""
+    return ["recovered", *["95 % interval"] * sure, "seen only", *["half limit"] * patched]
+
+
+def _beside(columns: list[dict[str, Any]], what: str, title: str, *, shares: bool = False) -> str:
+    """Make the table of a mean or a deviation, recovered and naive."""
+    patched = any(c["substituted"] for c in columns)
+    sure = any(c["recovered"][f"{what}_interval"] for c in columns)
+    missing = shares and any(c["missing_share"] for c in columns)
+    rows = []
+    for column in columns:
+        own, half = column["recovered"], column["substituted"]
+        interval = own[f"{what}_interval"]
+        places = _places(interval, own["deviation"] / 10.0)
+        rows.append([name(column["label"]), *_estimate(own[what], interval, places, sure)])
+        rows[-1] += _naive(column["naive"][what], half and half[what], patched, places)
+        rows[-1] += [td(percent(column["hidden_share"]), "group")] if shares else []
+        rows[-1] += [td(percent(column["missing_share"] or 0.0))] if missing else []
+    heads = [*_heads(patched, sure), *["hidden"] * shares, *["missing"] * missing]
+    return table(title, heading("column", *heads), rows)
 
 
 def _naive(seen: float | None, half: float | None, patched: bool, places: int) -> list[str]:
     """Make the cells of what is said without the hidden cells, and with half the limit."""
-    cells = [td(show(seen, places), "naive group")]
+    cells = [td(show(seen, places), "naive")]
     return [*cells, td(show(half, places), "naive")] if patched else cells
 
 
-def _compared_row(column: dict[str, Any], patched: bool) -> list[str]:
-    cells = [name(column["label"]), td(percent(column["hidden_share"]))]
-    own, half = column["recovered"], column["substituted"]
-    for what in ("mean", "deviation"):
-        interval = own[f"{what}_interval"]
-        places = _places(interval, own["deviation"] / 10.0)
-        cells += _naive(column["naive"][what], half and half[what], patched, places)
-        cells += _estimate(own[what], interval, places)
-    return cells
-
-
-def _in_original_units(columns: list[dict[str, Any]], patched: bool, interval: str) -> str:
-    """Make the table of medians, means and high quantiles, of all columns where any is transformed."""
+def _in_original_units(columns: list[dict[str, Any]]) -> str:
+    """Make the tables of means, medians and high quantiles, of all columns where any is transformed."""
     if all(c["units"] is None for c in columns):
         return ""
-    naive = '<th scope="col" class="group">seen only</th>'
-    naive += '<th scope="col">half limit</th>' if patched else ""
-    recovered = f'<th scope="col" class="group">recovered</th>{interval}'
+    patched = any(c["units"]["substituted"] is not None for c in columns)
+    sure = any(c["units"]["mean_interval"] for c in columns)
+    means = [_means_row(c, patched, sure) for c in columns]
     # Said once, where it holds for all.
     scales = {_scale_of(c) for c in columns}
     (word,) = scales if len(scales) == 1 else ("median or geometric mean",)
     word = word.partition(": ")[2] or word
-    head = (
-        f'<tr><th rowspan="2" scope="col" class="words">column</th>{_group(word, 2)}'
-        f"{_group('mean', 3 + patched)}{_group('95th percentile', 2)}</tr>"
-        f'<tr>{recovered}{naive}<th scope="col">recovered</th>{interval}{recovered}</tr>'
-    )
-    rows = [_units_row(c, patched, with_scale=len(scales) > 1) for c in columns]
+    high, interval = "95th percentile", ["95 % interval"] * sure
+    quantiles = [_quantiles_row(c, len(scales) > 1, sure) for c in columns]
     return (
         "<h3>In original units</h3><p>The mean of a transformed column, transformed back, is its "
         "median; for a logarithm it is the geometric mean. The mean is the arithmetic one, which totals "
         "and averages need; of a column that is skewed to the right it is larger than the median.</p>"
-        + table("In original units", head, rows)
+        + table("Means in original units", heading("column", *_heads(patched, sure)), means)
+        + table(
+            f"{word[0].upper()}{word[1:]} and {high} in original units, recovered",
+            heading("column", word, *interval, high, *interval),
+            quantiles,
+        )
     )
 
 
@@ -193,17 +152,24 @@ def _scale_of(column: dict[str, Any]) -> str:
     return f"{column['transform']}: {own['word']}" if own else "not transformed"
 
 
-def _units_row(column: dict[str, Any], patched: bool, with_scale: bool) -> list[str]:
+def _means_row(column: dict[str, Any], patched: bool, sure: bool) -> list[str]:
+    units = column["units"]
+    places = _places(units["mean_interval"], units["mean"])
+    return [
+        name(column["name"]),
+        *_estimate(units["mean"], units["mean_interval"], places, sure),
+        *_naive(units["naive"], units["substituted"], patched, places),
+    ]
+
+
+def _quantiles_row(column: dict[str, Any], with_scale: bool, sure: bool) -> list[str]:
     units, own, learned = column["units"], column.get("original"), column["recovered"]
     median = (
         (own["recovered"], own["interval"]) if own else (learned["mean"], learned["mean_interval"])
     )
     scale = f"<small>{escape(_scale_of(column))}</small>" if with_scale else ""
-    places = _places(units["mean_interval"], units["mean"])
+    high = units["high"], units["high_interval"]
     return [
         f"{name(column['name'])}{scale}",
-        *_estimate(*median, group=" group"),
-        *_naive(units["naive"], units["substituted"], patched, places),
-        *_estimate(units["mean"], units["mean_interval"], places),
-        *_estimate(units["high"], units["high_interval"], group=" group"),
+        *(cell for pair in (median, high) for cell in _estimate(*pair, _places(*pair[::-1]), sure)),
     ]

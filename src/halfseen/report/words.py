@@ -13,6 +13,8 @@ import numpy as np
 from halfseen.data.interval_data import IntervalData
 from halfseen.missingness.base import Missingness
 from halfseen.missingness.truncation import RowTruncation
+from halfseen.report.numbers import percent, signed
+from halfseen.report.rule_words import in_words
 from halfseen.solvers.inference.fitted_table import original_table
 from halfseen.solvers.result import Note, Status, name_some
 from halfseen.solvers.structures import Structure
@@ -59,21 +61,21 @@ PAPER = (
 )
 
 
-def percent(share: float) -> str:
-    """Show a share in percent, with a decimal where it is small."""
-    if 0.0 < share < 0.001:
-        return "< 0.1 %"
-    return f"{100 * share:.1f} %" if share < 0.0995 and share > 0.0 else f"{100 * share:.0f} %"
+def learned(
+    fit: Fit, missing: float, columns: Sequence[dict[str, Any]], pairs: dict[str, Any] | None
+) -> list[str]:
+    """Say in a few sentences what was learned, and what it changes.
 
-
-def learned(fit: Fit, columns: Sequence[dict[str, Any]], pairs: dict[str, Any] | None) -> list[str]:
-    """Say in a few sentences what was learned, and what it changes."""
+    ``missing`` is the share of all cells of which nothing is known.
+    """
     d = len(fit.names)
     hidden = float(1.0 - np.mean(fit.seen_share))
     what = "one column" if d == 1 else f"{d} columns"
+    shares = [(hidden - missing, "hidden by a limit or a rule"), (missing, "missing at random")]
+    told = [f"{percent(share)} of the cells are {word}" for share, word in shares if share > 1e-12]
     first = (
-        f"In a table of {fit.rows:,} rows and {what}, {percent(hidden)} of the cells are hidden. "
-        if hidden > 0.0
+        f"In a table of {fit.rows:,} rows and {what}, {' and '.join(told)}. "
+        if told
         else f"Every cell of a table of {fit.rows:,} rows and {what} is seen. "
     )
     spread = "the mean and the spread" if d == 1 else "the means, the spreads and the correlations"
@@ -87,7 +89,8 @@ def learned(fit: Fit, columns: Sequence[dict[str, Any]], pairs: dict[str, Any] |
     if fit.method == "truncated_sgd":
         out += _shift(columns, "Taking the rows as they are shown")
     elif hidden > 0.0:
-        out += _shift(columns, "Leaving the hidden cells out") + _turned(columns, pairs)
+        what = "hidden" if hidden > missing else "missing"
+        out += _shift(columns, f"Leaving the {what} cells out") + _turned(columns, pairs)
     return out
 
 
@@ -131,7 +134,7 @@ def _turned(columns: Sequence[dict[str, Any]], pairs: dict[str, Any] | None) -> 
     best, where = 0.0, None
     i, j = np.triu_indices(len(columns), 1)
     for k, (old, new) in enumerate(zip(pairs["naive"], pairs["recovered"], strict=True)):
-        if old is not None and new is not None and abs(new - old) > best:
+        if None not in (old, new) and not pairs["known"][k] and abs(new - old) > best:
             best, where = abs(new - old), k
     if where is None or best < 0.02:
         return []
@@ -143,16 +146,24 @@ def _turned(columns: Sequence[dict[str, Any]], pairs: dict[str, Any] | None) -> 
     ]
 
 
-def signed(x: float) -> str:
-    """Show a correlation with a sign and two decimals."""
-    text = f"{x:+.2f}"
-    return "0.00" if float(text) == 0.0 else text.replace("-", "−")
-
-
-def status_of(fit: Fit) -> dict[str, Any]:
-    """Return the status: its name, how serious it is, its sentence and the notes."""
+def status_of(fit: Fit, diagnosis: Any = None) -> dict[str, Any]:
+    """Return the status: its name, how serious it is, its sentence, the notes, and what checks found."""
     texts = [] if fit.loss is None else fit.loss.sentences(fit.names)
-    return described_status(fit.status, texts, fit.notes)
+    return described_status(fit.status, texts, fit.notes) | {"found": _named(checks(diagnosis))}
+
+
+def _named(checked: dict[str, Any] | None) -> list[tuple[str, list[str]]]:
+    """Return the titles of findings that are not fine, with their columns, by how serious they are."""
+    out = []
+    for level in ("problem", "look"):
+        columns: dict[str, list[str]] = {}
+        for item in (checked or {"findings": ()})["findings"]:
+            if item["level"] == level:
+                own = columns.setdefault(item["title"], [])
+                own += [shorten(name, 40) for name in item["columns"]]
+        titles = [f"{t} ({name_some(own, 6)})" if own else t for t, own in columns.items()]
+        out += [(level, titles)] if titles else []
+    return out
 
 
 def described_status(status: Status, texts: Sequence[str], notes: Sequence[Note]) -> dict[str, Any]:
@@ -173,7 +184,7 @@ def described_status(status: Status, texts: Sequence[str], notes: Sequence[Note]
 def assumptions(fit: Fit, transformed: bool) -> list[dict[str, Any]]:
     """Say what had to be believed for the numbers on the page to be right.
 
-    Each has a title, a text, and where there is something to quote a ``code``.
+    Each has a title, a text, and where there is something to quote ``lines`` or a ``code``.
     """
     scale = " after the transformations named above" if transformed else ""
     if fit.powers is not None:
@@ -202,23 +213,23 @@ def written(rule: Missingness) -> str:
 
 
 def _rule_of(fit: Fit) -> dict[str, Any]:
-    """Say which rule was believed: a text, and the rule as it is written, where there is one."""
+    """Say which rule was believed: a text, and the rule in words, or as it is written without any."""
     if fit.source is None:
         text = (
             "This fit does not hold its table and its rule. Whatever hid the values is believed to be "
             "known."
         )
-        return {"text": text, "code": None}
+        return {"text": text}
     rule, own = fit.source.stated_rule, _own_limits(original_table(fit))
-    texts, code = [], None
+    texts: list[str] = []
+    code = lines = None
     if own:
         many = "One cell says its own limits" if own == 1 else f"{own:,} cells say their own limits"
         texts.append(f"{many}, as in “<0.05”, and these are believed to be right.")
     if rule is not None:
-        code = shorten(written(rule), LONGEST_RULE)
+        lines = in_words(rule, fit.names)
+        code = shorten(written(rule), LONGEST_RULE) if lines is None else None
         texts.append(_introduction(rule, bool(own)))
-        if "array of shape" in code:
-            texts.append("The limits are listed under “Column by column”.")
     elif not own:
         texts.append("No rule was given.")
     # Cells that are hidden and say nothing.
@@ -226,7 +237,7 @@ def _rule_of(fit: Fit) -> dict[str, Any]:
         texts.append("Blank cells are believed to be missing at random.")
     if own or rule is not None:
         texts.append("A wrong limit moves the mean.")
-    return {"text": " ".join(texts), "code": code}
+    return {"text": " ".join(texts), "code": code, "lines": lines}
 
 
 def _introduction(rule: Missingness, some_say: bool) -> str:
@@ -256,9 +267,9 @@ def checks(diagnosis: Any) -> dict[str, Any] | None:
         level, column = str(getattr(item, "level", "look")), getattr(item, "column", None)
         level = level if level in ("ok", "look", "problem") else "look"
         texts = {key: str(getattr(item, key, "")) for key in ("title", "text")}
-        findings.append(
-            {"level": level, **texts, "column": None if column is None else str(column)}
-        )
+        columns = [str(name) for name in getattr(item, "columns", None) or ()]
+        column = None if column is None else str(column)
+        findings.append({"level": level, **texts, "column": column, "columns": columns})
     return {"findings": findings, "text": None if findings else str(diagnosis)}
 
 

@@ -171,26 +171,40 @@ def _original(fit: Fit, most: int, level: float) -> list[str]:
     return lines
 
 
+def knows_correlations(fit: Fit) -> bool:
+    """Whether correlations were given to a fit, so that they have no error."""
+    return fit.history.get("covariance_structure") in ("known", "known correlation")
+
+
 def _correlations(fit: Fit, most: int, level: float) -> list[str]:
     d = len(fit.names)
     if d < 2:
         return []
     i, j = np.triu_indices(d, 1)
     r = fit.gaussian.correlation[i, j]
-    order = np.argsort(-np.abs(r), kind="stable")[:most]
-    title = "Correlation" if len(r) <= most else f"Correlation (strongest {most} of {len(r)})"
+    # Exact zeros were not learned: a structure takes them for granted.
+    learned = np.flatnonzero(r != 0.0)
+    if not learned.size:
+        return ["", "Correlations are 0 by the structure of the covariance."]
+    order = learned[np.argsort(-np.abs(r[learned]), kind="stable")][:most]
+    title = "Correlation"
+    if len(learned) > most:
+        title += f" (strongest {most} of {len(learned)})"
     intervals = None
     if fit.uncertainty is not None:
         intervals = fit.confidence_interval(level).without_labels().correlation
     head = f"{title:<50} {'estimate':>9}" + (f"   {100 * level:g} % interval" if intervals else "")
     lines = ["", head, RULE]
+    known = knows_correlations(fit)
     for k in order:
         pair = f"{shorten(fit.names[i[k]], 23)} ~ {shorten(fit.names[j[k]], 23)}"
         line = f"{pair:<50} {r[k]:>+9.3f}"
         if intervals is not None:
             low, high = intervals.lower[i[k], j[k]], intervals.upper[i[k], j[k]]
-            line += f"   {low:+.3f} to {high:+.3f}"
+            line += "   known" if known else f"   {low:+.3f} to {high:+.3f}"
         lines.append(line)
+    if len(learned) < len(r):
+        lines.append(f"{len(r) - len(learned)} more are 0 by the structure of the covariance")
     return lines
 
 

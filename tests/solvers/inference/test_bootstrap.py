@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -240,3 +242,10 @@ def test_bad_requests_for_studentised_intervals(options, sentence):
     fit = hs.fit(np.random.default_rng(0).normal(size=(30, 1)), random_state=0)
     with pytest.raises(hs.InputError, match=sentence):
         fit.confidence_interval(kind="bootstrap", **options)
+
+
+def test_a_bootstrap_shows_itself_in_a_line():
+    drawn = hs.solvers.inference.bootstrap.Bootstrap(np.zeros((200, 3)), np.zeros((200, 3, 3)))
+    assert repr(drawn) == "Bootstrap(replicates=200, columns=3)"
+    told = dataclasses.replace(drawn, statistic=np.zeros((200, 2)))
+    assert repr(told) == "Bootstrap(replicates=200, columns=3, statistic of shape (2,))"

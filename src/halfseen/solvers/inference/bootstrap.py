@@ -19,7 +19,7 @@ from halfseen.solvers.result import Estimate
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Bootstrap:
     """Estimates from rows drawn anew.
 
@@ -44,6 +44,10 @@ class Bootstrap:
     mean: Floats
     covariance: Floats
     statistic: Floats | None = None
+
+    def __repr__(self) -> str:
+        shape = "" if self.statistic is None else f", statistic of shape {self.statistic.shape[1:]}"
+        return f"Bootstrap(replicates={len(self.mean)}, columns={self.mean.shape[1]}{shape})"
 
     @property
     def correlation(self) -> Floats:
