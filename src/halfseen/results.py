@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from halfseen.checks import share
 from halfseen.errors import InputError
+from halfseen.limits import LimitTable, find_limits
 from halfseen.solvers.inference.bootstrap import Bootstrap, bootstrap
 from halfseen.solvers.inference.compared_structures import (
     USUAL,
@@ -639,6 +640,56 @@ class Fit(Estimate):
         """
         found = original_scale(self, level, probabilities, kind)
         return found.labelled() if labels and self.frame == "pandas" else found
+
+    def limits(
+        self,
+        level: float = 0.95,
+        coverage: float = 0.95,
+        next_values: int = 1,
+        probabilities: Sequence[float] = (0.5, 0.95),
+        replicates: int = 500,
+        random_state: RandomState = 0,
+    ) -> LimitTable:
+        """One-sided limits that are reported: UCL95 of means, UTL 95-95, prediction limits.
+
+        In the units of the table, each with its method; beside them the Kaplan-Meier mean and
+        regression on order statistics (ROS). Where no method holds, a word says why. See docs/limits.md.
+
+        Parameters
+        ----------
+        level : float
+            Confidence of each limit by itself, above a half.
+        coverage : float
+            Share of all values that lie below the upper tolerance limit, and above the lower one.
+        next_values : int
+            How many further values all lie below the upper prediction limit, or above the lower one.
+        probabilities : sequence of float
+            Quantiles.
+        replicates : int
+            Simulated columns behind the limits of log-normal means.
+        random_state : int, Generator or None
+            Their seed.
+
+        Returns
+        -------
+        LimitTable
+            ``found["lead", "mean"].upper`` is the UCL, ``found["lead", "tolerance 0.95"].upper`` the UTL,
+            ``found["lead", "next 1"].upper`` the prediction limit; ``rows()`` for a data frame.
+
+        Examples
+        --------
+        >>> import numpy as np, halfseen as hs
+        >>> x = np.exp(np.random.default_rng(0).normal(size=(40, 1)))
+        >>> x[x < 0.5] = np.nan
+        >>> rule = hs.DetectionLimits(lower=0.5)
+        >>> fit = hs.fit(x, rule, names=["lead"], transforms="log", random_state=0)
+        >>> found = fit.limits()
+        >>> found["lead", "mean"].method, bool(found["lead", "mean"].upper > np.exp(0.5))
+        ('calibrated root', True)
+        """
+        return find_limits(
+            self, level, coverage, next_values, probabilities, replicates, random_state
+        )
 
     def summary(self, most_columns: int = 40, level: float = 0.95) -> str:
         """Return a table of what was learned, in 80 columns of text.
