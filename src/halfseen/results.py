@@ -673,8 +673,8 @@ class Fit(Estimate):
         Returns
         -------
         LimitTable
-            ``found["lead", "mean"].upper`` is the UCL, ``found["lead", "tolerance 0.95"].upper`` the UTL,
-            ``found["lead", "next 1"].upper`` the prediction limit; ``rows()`` for a data frame.
+            ``found["lead", "mean"].upper`` is the UCL, ``found["lead", "tolerance 0.95"].upper`` the
+            UTL, ``found["lead", "next 1"].upper`` the prediction limit; ``rows()`` for a data frame.
 
         Examples
         --------
@@ -763,6 +763,7 @@ class Fit(Estimate):
         diagnosis: Any = None,
         call: str | None = None,
         title: str | None = None,
+        limits: LimitTable | None = None,
     ) -> Path:
         """Write one page of HTML that shows what was learned, and needs nothing else to be read.
 
@@ -774,6 +775,8 @@ class Fit(Estimate):
         call : str, optional
             How to repeat the fit, where it is not told by the fit itself.
         title : str, optional
+        limits : LimitTable, optional
+            What ``fit.limits()`` found, for a section of its own.
 
         Returns
         -------
@@ -792,7 +795,7 @@ class Fit(Estimate):
         """
         from halfseen.report import write_report
 
-        return write_report(self, path, diagnosis=diagnosis, call=call, title=title)
+        return write_report(self, path, diagnosis=diagnosis, call=call, title=title, limits=limits)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write what was learned to one file, which ``halfseen.load`` reads to the last bit.

@@ -103,6 +103,18 @@ By = Annotated[
     ),
 ]
 Level = Annotated[float, _output("Of the confidence intervals.")]
+Reported = Annotated[
+    bool,
+    _output(
+        "One-sided limits to report, at --level: UCL of means, tolerance and prediction limits; also in "
+        "--json and on the page.",
+        "--ucl",
+    ),
+]
+Coverage = Annotated[float, _output("Share of all values that tolerance limits of --ucl cover.")]
+NextValues = Annotated[
+    int, _output("How many further values a prediction limit of --ucl is for.", min=1)
+]
 Seed = Annotated[int, _model("Seed of everything random.", min=0)]
 AsJson = Annotated[bool, _output("Print figures for machines.", "--json")]
 Output = Annotated[Path | None, _output("Where to write; else printed.", "--output", "-o")]

@@ -1,10 +1,11 @@
 """One column on its own: mean and deviation given its cells, on a grid.
 
-The posterior of (μ, σ) under the prior σ^−(1+a) dμ dσ. With nothing hidden and a = 0 it is Student's: the
-mean, quantiles and next values then have the limits of textbooks, to rounding. Deviations are the nodes of a
-Gauss-Legendre rule in σ^(−2/3), which is nearly normal (Wilson and Hilferty); at each of them the density of μ
-is log-concave, and stands on an even grid around its top. Masses of cells add (h²/12) times the difference
-of the slopes to the trapezoid, and cubics with the density as slope go between (both of fourth order).
+The posterior of (μ, σ) under the prior dμ dσ/σ. With nothing hidden it is Student's: means, quantiles
+and next values then have the limits of textbooks. Deviations are the nodes of a Gauss-Legendre rule in
+σ^(−2/3), which is nearly normal (Wilson and Hilferty); at each of them the density of μ is log-concave,
+and stands on an even grid around its top. To the trapezoid between two places h²/12 times the difference
+of the slopes is added, and cubics whose slope is the density go between (both of fourth order: limits of
+complete samples have their probability to 2e-6).
 """
 
 import math
@@ -58,7 +59,7 @@ def given_deviation(mu, sigma, sums, lower, upper, count, room):
 
 @njit(**INNER)
 def _top(sigma, mu, sums, lower, upper, count, room):
-    """The best mean at a deviation: place, log-likelihood, curvature."""
+    """Find the best mean at a deviation: place, log-likelihood, curvature."""
     value, slope, bend = given_deviation(mu, sigma, sums, lower, upper, count, room)
     for _ in range(MOST_STEPS):
         step = -slope / bend if bend < 0.0 else math.copysign(math.inf, slope)
@@ -110,9 +111,7 @@ def _fill(i, sigma, mu, value, bend, sums, lower, upper, count, room, grid):
     first[i], step[i] = mu - left, h
     total = last = last_slope = 0.0
     for k in range(PLACES):
-        log, slope, _ = given_deviation(
-            first[i] + k * h, sigma, sums, lower, upper, count, room
-        )
+        log, slope, _ = given_deviation(first[i] + k * h, sigma, sums, lower, upper, count, room)
         height = math.exp(log - value)
         slope *= height
         if k > 0:
@@ -158,9 +157,7 @@ def lay_grid(sums, lower, upper, count, mu, sigma):
         node = low + (high - low) * NODES_48[i]
         deviation[i] = node**-1.5
         mu, value, bend = _top(deviation[i], mu, sums, lower, upper, count, room)
-        log_mass = _fill(
-            i, deviation[i], mu, value, bend, sums, lower, upper, count, room, grid
-        )
+        log_mass = _fill(i, deviation[i], mu, value, bend, sums, lower, upper, count, room, grid)
         log_weight[i] = log_mass - math.log(node) + math.log(WEIGHTS_48[i])
     return deviation, log_weight, first, step, mass, density
 

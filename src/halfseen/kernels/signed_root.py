@@ -2,8 +2,9 @@
 
 The number is φ = μ + tσ + bσ²/2: a mean, a quantile, or the logarithm of the mean of a log-normal
 distribution. With it fixed the likelihood is one of log σ alone. The signed root of the fall,
-r = sign(φ̂ − φ) √(2(ℓ(θ̂) − ℓ(θ̂_φ))), is nearly standard normal at the true φ; in few rows its mean and deviation
-are those in columns simulated at θ̂_φ and hidden as the real one was (DiCiccio and Young 2008).
+r = ±√(2(ℓ(θ̂) − ℓ(θ̂_φ))) with the sign of φ̂ − φ, is nearly standard normal at the true φ; in few rows its
+mean and deviation are those in columns simulated at θ̂_φ and hidden as the real one was (DiCiccio and
+Young 2008).
 """
 
 import math
@@ -100,7 +101,7 @@ def highest_at(at, tilt, bend, sums, lower, upper, count, sigma):
 
 @njit(**KERNEL)
 def signed_root(at, tilt, bend, sums, lower, upper, count, mu, sigma):
-    """The signed root at φ = ``at``, and the deviation there; NaN where the likelihood has no top."""
+    """Return the signed root at φ = ``at``, and the deviation there; NaN where there is no top."""
     n = sums[0]
     raw = np.array([n, n * sums[1], sums[2] + n * sums[1] * sums[1]])
     start = np.arange(lower.size + 1)
@@ -145,7 +146,7 @@ def _hide(values, below, above, low, high, sums, lower, upper, count, held):
 
 @njit(**KERNEL)
 def simulated_roots(at, tilt, bend, sigma, scores, below, above, low, high):
-    """Signed roots of simulated columns at the true φ = ``at``, with deviation ``sigma``.
+    """Return signed roots of simulated columns at the true φ = ``at``, with deviation ``sigma``.
 
     Parameters
     ----------
@@ -169,9 +170,7 @@ def simulated_roots(at, tilt, bend, sigma, scores, below, above, low, high):
     for r in range(m):
         k = r if below.shape[0] > 1 else 0
         values = mu + sigma * scores[r]
-        sets = _hide(
-            values, below[k], above[k], low, high, sums, lower, upper, count, held
-        )
+        sets = _hide(values, below[k], above[k], low, high, sums, lower, upper, count, held)
         if sums[0] >= FEWEST_SEEN:
             cells = lower[:sets], upper[:sets], count[:sets]
             out[r] = signed_root(at, tilt, bend, sums, *cells, mu, sigma)[0]

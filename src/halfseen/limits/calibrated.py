@@ -1,8 +1,8 @@
 """Limits from the signed root of the likelihood, held against simulated columns.
 
-A limit is where the root is as far from its mean, in its own deviations, as the normal quantile says; mean and
-deviation are those in columns simulated at the likeliest parameters with the limit as the truth. All places
-share their random numbers, so that they are a smooth function of the limit.
+A limit is where the root is as far from its mean, in its own deviations, as the normal quantile says;
+mean and deviation are those in columns simulated at the likeliest parameters with the limit as the truth.
+All places share their random numbers, so that both are a smooth function of the limit.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from halfseen.seeds import Purpose, keyed_generator
 
 # Beyond so many cells simulations say no more than the posterior.
 MOST_CELLS = 1000
-# How far from a start an end is looked for, and how well it is found, both in units of how far the start is
-# from the estimate.
+# How far an end is looked for, and how well it is found: in distances of the start from the estimate.
 FARTHEST, CLOSE = 2.0**12, 1e-3
 # Fewer roots than this share of the simulated columns say nothing.
 FEWEST_USABLE = 0.5
@@ -58,7 +57,7 @@ class CalibratedRoot:
         return self.column.size <= MOST_CELLS and self._simulated[1] is not None
 
     def distance(self, at: float) -> float:
-        """Return how far the root at a place is from its mean, in its deviations; it falls as ``at`` grows.
+        """Return how far the root at a place is from its mean, in its deviations; it falls with ``at``.
 
         NaN where too few of the simulated columns have a root.
         """

@@ -1,4 +1,4 @@
-"""What people know: the Kaplan–Meier mean and regression on order statistics, for values below limits."""
+"""What people know: the Kaplan–Meier mean and regression on order statistics, below limits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
-from scipy.stats import CensoredData, ecdf
 
 from halfseen.data.transforms import Transform
 from halfseen.diagnostics.one_column import LoneColumn
@@ -29,7 +28,7 @@ class Familiar(NamedTuple):
 
 
 def below_limits(column: LoneColumn, least: float) -> tuple[Floats, Floats] | None:
-    """Return the seen values and the limits of the hidden ones; None where they are not all below limits.
+    """Return seen values, and limits of hidden ones; None where they are not all below limits.
 
     ``least`` is the least value that there is: ``<0.5`` of a concentration is from 0 to 0.5.
     """
@@ -46,34 +45,37 @@ def below_limits(column: LoneColumn, least: float) -> tuple[Floats, Floats] | No
 def kaplan_meier(seen: Floats, limits: Floats) -> Familiar:
     """Return the product-limit mean of values below limits (Kaplan and Meier 1958), with its error.
 
-    The curve is SciPy's, of values turned around. Where the lowest limit lies below every value, what it hid
-    counts as seen there (Efron). The error is Greenwood's, times √(m/(m − 1)) for m seen values.
+    The curve is SciPy's, of values turned around. Where the lowest limit lies below every value, what it
+    hid counts as seen there (Efron). The error is Greenwood's, times √(m/(m − 1)) for m seen values.
     """
+    # It takes half a second to import, and most runs do not ask for it.
+    from scipy.stats import CensoredData, ecdf
+
     turned, hidden = -seen, -limits
-    last = max(turned.max(), hidden.max(initial=-np.inf))
+    last = float(np.concatenate([turned, hidden]).max())
     events = np.concatenate([turned, hidden[hidden == last]])
     survival = ecdf(CensoredData(uncensored=events, right=hidden[hidden < last])).sf
     at, jumps = survival.quantiles, -np.diff(survival.probabilities, prepend=1.0)
     mean = float(at @ jumps)
-    deviation = float(np.sqrt(max((at * at) @ jumps - mean**2, 0.0)))
+    deviation = float(np.sqrt((at - mean) ** 2 @ jumps))
     # ∫ S from each step to the last.
     area = np.append(np.cumsum((np.diff(at) * survival.probabilities[:-1])[::-1])[::-1], 0.0)
-    everything = np.sort(np.concatenate([turned, hidden]))
-    at_risk = everything.size - np.searchsorted(everything, at, side="left")
+    cells = np.sort(np.concatenate([turned, hidden]))
+    at_risk = cells.size - np.searchsorted(cells, at, side="left")
     died = np.searchsorted(np.sort(events), at, side="right")
     died = np.diff(died, prepend=0)
     some = area > 0.0
     square = (area**2 * died)[some] / (at_risk * (at_risk - died))[some]
     m = seen.size
-    error = float(np.sqrt(square.sum() * m / (m - 1.0))) if m > 1 else np.nan
-    return Familiar(-mean, error, deviation, everything.size)
+    error = float(np.sqrt(square.sum() * m / (m - 1.0)))
+    return Familiar(-mean, error, deviation, cells.size)
 
 
 def order_statistics(seen: Floats, limits: Floats, transform: Transform) -> Familiar | None:
     """Return mean and deviation by regression on order statistics (Helsel and Cohn 1988).
 
-    Seen values, on the scale of the model, are regressed on normal quantiles of their plotting positions;
-    hidden ones are put on the line. None where the line cannot be drawn.
+    Seen values, on the scale of the model, are regressed on normal quantiles of their plotting
+    positions; hidden ones are put on the line. None where the line cannot be drawn.
     """
     if np.unique(seen).size < 2:
         return None

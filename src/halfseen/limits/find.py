@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,8 @@ TOO_FEW = "not measured to hold for so few values"
 BLANK = "blank cells are left out"
 OTHER_SCALE = "not measured on this scale"
 NO_END = "no end"
+LOWEST = "what the lowest limit hides counts as at the limit"
+KAPLAN_MEIER, ROS = "Kaplan–Meier", "ROS"
 
 
 class Ends(NamedTuple):
@@ -92,6 +94,11 @@ def find_limits(
         whole_number("replicates", replicates, FEWEST_DRAWS),
         seed_of(random_state),
     )
+    if fit.source is None or fit.source.X is None:
+        raise InputError(
+            "limits need the rows, and this fit does not hold its table (a saved fit never does, nor "
+            "does one of moments or of a table in pieces): fit the rows again, in memory."
+        )
     X, rule, at_random, transforms, _ = with_fit(fit, None, None, None, None, None)
     with warnings.catch_warnings():
         # How the table was read was said when it was fitted.
@@ -164,7 +171,8 @@ class ColumnLimits:
         place = lone.back(lone.mean), lone.scale * lone.deviation
         estimate = mean_in_units(self.transform, *place)
         back = self.transform.forward(np.array([estimate, low, high]))
-        return Ends(*map(float, back), "matching posterior", OTHER_SCALE)
+        at, below, above = map(float, back)
+        return Ends(at, below, above, "matching posterior", OTHER_SCALE)
 
     def _log_mean(self, number: Number) -> Ends:
         """Limits of the logarithm of a log-normal mean."""
@@ -173,9 +181,9 @@ class ColumnLimits:
             root = CalibratedRoot(self.lone, number, self.asked.draws, self.asked.seed)
             if root.is_known:
                 sides = ((-1, found.lower), (1, found.upper))
-                ends = [root.limit(self.asked.level, side, start) for side, start in sides]
-                if np.isfinite(ends).all():
-                    found = Ends(found.estimate, *ends, "calibrated root")
+                low, high = (root.limit(self.asked.level, side, start) for side, start in sides)
+                if np.isfinite([low, high]).all():
+                    found = Ends(found.estimate, low, high, "calibrated root")
         return self._joined(number, found)
 
     def _quantile(self, probability: float) -> Ends:
@@ -251,28 +259,39 @@ def _familiar(
     name: str, column: LoneColumn | str, transform: Transform, asked: Asked
 ) -> Iterator[Limit]:
     """Yield the mean by Kaplan and Meier, and by regression on order statistics."""
-    quantities = "mean (Kaplan–Meier)", "mean (ROS)"
     cells = None
     if not isinstance(column, str):
         cells = below_limits(column, transform.least)
     if cells is None or cells[0].size < 2:
         word = "for values below limits" if cells is None else "fewer than 2 values seen"
-        for quantity in quantities:
-            yield _none(name, quantity, word)
+        yield from (_none(name, f"mean ({by})", word) for by in (KAPLAN_MEIER, ROS))
         return
     found = kaplan_meier(*cells)
-    ends = (found.limit(p) for p in (1.0 - asked.level, asked.level))
+    low, high = (found.limit(p) for p in (1.0 - asked.level, asked.level))
     lowest = cells[1].size and cells[1].min() <= cells[0].min()
-    remark = "what the lowest limit hides counts as at the limit" if lowest else ""
-    yield Limit(name, quantities[0], found.mean, *ends, "Kaplan–Meier", remark)
+    remark = LOWEST if lowest else ""
+    yield Limit(name, f"mean ({KAPLAN_MEIER})", found.mean, low, high, KAPLAN_MEIER, remark)
+    yield _alone(name, f"s.d. ({KAPLAN_MEIER})", found.deviation, KAPLAN_MEIER)
     line = order_statistics(*cells, transform)
     if line is None:
-        yield _none(name, quantities[1], "no line through the seen values")
-    else:
-        remark = f"standard deviation {line.deviation:.4g}"
-        yield Limit(name, quantities[1], line.mean, np.nan, np.nan, "ROS", remark)
+        yield _none(name, f"mean ({ROS})", "no line through the seen values")
+        return
+    yield _alone(name, f"mean ({ROS})", line.mean, ROS)
+    yield _alone(name, f"s.d. ({ROS})", line.deviation, ROS)
 
 
-def of_group(found: LimitTable, label: object) -> list[Limit]:
-    """Return the limits of a group."""
-    return [replace(one, group=label) for one in found.limits]
+def _alone(name: str, quantity: str, estimate: float, method: str) -> Limit:
+    return Limit(name, quantity, estimate, np.nan, np.nan, method)
+
+
+def find_group_limits(
+    by: str, fits: Mapping[Any, Fit], without: Mapping[Any, str], names: Sequence[str], **asked: Any
+) -> LimitTable:
+    """Return the limits of every group; those ``without`` a fit have the word why."""
+    limits: list[Limit] = []
+    for label, fit in fits.items():
+        found = find_limits(fit, **asked)
+        limits += [replace(one, group=label) for one in found.limits]
+    for label, why in without.items():
+        limits += [replace(_none(name, "mean", why), group=label) for name in names]
+    return LimitTable(tuple(limits), asked["level"], asked["coverage"], by)

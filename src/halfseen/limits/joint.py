@@ -1,7 +1,7 @@
 """Limits of one column by the likelihood of all: as far down as at the limit from the column alone.
 
-What is exact of a column alone says how far its likelihood falls to a limit. The likelihood of all columns, with
-everything else at its best, is followed to where it has fallen as far.
+What holds of a column alone says how far its likelihood falls to a limit. The likelihood of all columns,
+with everything else at its best, is followed to where it has fallen as far.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Falls:
-    """Intervals that go as far as the likelihood falls by given amounts, to the lower and the upper end."""
+    """Intervals that end where the likelihood has fallen by given amounts, on either side."""
 
     lower: float
     upper: float
@@ -65,16 +65,21 @@ class JointColumn:
     def _known(finder: IntervalFinder, j: int) -> float:
         return float(finder.errors.rows_for_variances[j])
 
-    def limits(self, number: Number, falls: tuple[float, float]) -> tuple[float, float, float] | None:
+    def limits(
+        self, number: Number, falls: tuple[float, float]
+    ) -> tuple[float, float, float] | None:
         """Return the estimate of a number and its limits, on the scale of the model."""
         g = self.fit.gaussian
         unit = float(g.mean[self.j]), float(g.standard_deviations[self.j])
         value = number.at(*unit)
-        error, known = delta_error(number.at, *unit, self.variances), self._known(self.finder, self.j)
+        error, known = (
+            delta_error(number.at, *unit, self.variances),
+            self._known(self.finder, self.j),
+        )
         if not (np.isfinite(error) and error > 0.0):
             return None
-        single = [np.array([x]) for x in (value, error, known, known)]
-        numbers = Numbers(Falls(*falls), *single)
+        rows = np.array([known])
+        numbers = Numbers(Falls(*falls), np.array([value]), np.array([error]), rows, rows)
         target = ColumnFunctionOf(self.j, *unit, number.at)
         try:
             low, high = self.finder.of_parameter(Parameter(target, 1.0, numbers, known))

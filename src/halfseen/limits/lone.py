@@ -20,7 +20,7 @@ from halfseen.kernels.signed_root import FEWEST_SEEN, highest_at
 Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
 
-# Half-lines with more ends than these are gathered: cells below nearly the same limit are below its mean.
+# Half-lines with more ends than these are gathered: nearly the same limits become their mean.
 MOST_SETS = 2048
 # Ends of the search for a limit, in deviations of the column; a limit beyond has no end.
 SEARCH = (4.0, 2.0**24)

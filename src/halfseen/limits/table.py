@@ -1,4 +1,4 @@
-"""The table of limits: a row for each number of each column, with its method or the word why there is none."""
+"""The table of limits: numbers of columns with their method, or the word why there are none."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Limit:
     ----------
     column : str
     quantity : str
-        "mean", "quantile 0.95", "tolerance 0.95", "next 1", "mean (Kaplan–Meier)" or "mean (ROS)".
+        "mean", "quantile 0.95", "tolerance 0.95", "next 1"; "mean (Kaplan–Meier)", "s.d. (ROS)".
     estimate, lower, upper : float
         In the units of the table. NaN where there is none, infinite where a limit has no end.
     method : str
@@ -93,20 +93,19 @@ class LimitTable:
     by: str | None = None
 
     def __getitem__(self, key: tuple[Any, ...]) -> Limit:
-        key = key if isinstance(key, tuple) else (key,)
         for one in self.limits:
-            own = (one.column, one.quantity)
-            if key == (own if self.by is None else (one.group, *own)):
+            if key == self._key(one):
                 return one
-        first = self.limits[0]
-        example = (first.column, first.quantity)
-        if self.by is not None:
-            example = (first.group, *example)
         raise InputError(
-            f"there is no limit {key!r}; ask for one such as found[{', '.join(map(repr, example))}]. There are "
+            f"there is no limit {key!r}; ask for one such as {self._key(self.limits[0])!r}. There are "
             f"{', '.join(dict.fromkeys(one.quantity for one in self.limits))} of "
             f"{', '.join(dict.fromkeys(one.column for one in self.limits))}."
         )
+
+    def _key(self, one: Limit) -> tuple[Any, ...]:
+        """Return what a limit is asked for by."""
+        own = (one.column, one.quantity)
+        return own if self.by is None else (one.group, *own)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row for each limit, as plain data: ``pandas.DataFrame(found.rows())``.
@@ -139,7 +138,11 @@ class LimitTable:
         -------
         dict
         """
-        return {"level": self.level, "coverage": self.coverage, "rows": self.rows()}
+        notes = [*self.methods(), *self.remarks()]
+        return {
+            "level": self.level, "coverage": self.coverage, "by": self.by, "rows": self.rows(),
+            "notes": notes,
+        }  # fmt: skip
 
     def heading(self) -> str:
         """Say what the limits are, in a line."""
