@@ -1,7 +1,7 @@
 """Limits from the signed root of the likelihood, held against simulated columns.
 
 A limit is where the root is as far from its mean, in its own deviations, as the normal quantile says;
-mean and deviation are those in columns simulated at the likeliest parameters with the limit as the truth.
+mean and deviation are those in columns simulated at the likeliest parameters, the limit being the truth.
 All places share their random numbers, so that both are a smooth function of the limit.
 """
 
