@@ -263,8 +263,8 @@ def limits_cost(quick: bool) -> Iterator[Row]:
     """Seconds for all limits of a column."""
     for n in (50, 1000, 100_000):
         rng = np.random.default_rng(n)
-        y = np.exp(rng.standard_normal(n))
-        limit = np.exp(0.5 * rng.standard_normal(n))
+        y = np.exp(rng.standard_normal((n, 1)))
+        limit = np.exp(0.5 * rng.standard_normal((n, 1)))
         shown = y >= limit
         data = hs.IntervalData(np.where(shown, y, 0.0), np.where(shown, y, limit), ("lead",))
         fit = hs.fit(data, transforms="log", random_state=0)
