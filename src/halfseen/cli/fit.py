@@ -61,6 +61,7 @@ def fit(
     if by is not None and save is not None:
         raise InputError("--save is for one fit, and --by makes several. Keep the figures with -o.")
     o.check_level(level)
+    o.check_reported(ucl, level, coverage, next_values)
     kept: dict[str, Any] = {}
     if errors is not o.Errors.NORMAL or degrees_of_freedom is not None:
         kept = {"errors": str(errors), "degrees_of_freedom": degrees_of_freedom}

@@ -294,6 +294,22 @@ def check_level(level: float) -> None:
         raise InputError(f"--level must be a share between 0 and 1, such as 0.95; got {level:g}.")
 
 
+def check_reported(ucl: bool, level: float, coverage: float, next_values: int) -> None:
+    """Raise where what is asked of limits makes no sense, before any work."""
+    if not ucl and (coverage, next_values) != (0.95, 1):
+        raise InputError(
+            "--coverage and --next-values are of the limits that --ucl prints; add --ucl."
+        )
+    if not 0.0 < coverage < 1.0:
+        raise InputError(
+            f"--coverage must be a share between 0 and 1, such as 0.95; got {coverage:g}."
+        )
+    if ucl and not level > 0.5:
+        raise InputError(
+            f"--level must be above 0.5 with --ucl, such as 0.95, as limits are one-sided; got {level:g}."
+        )
+
+
 def read_loss(given: str) -> float | str | dict[str, float | str]:
     """Read what was said of lost values: a share, or that it is to be learned; of all, or by column."""
     if "=" in given:

@@ -264,20 +264,20 @@ def _familiar(
         cells = below_limits(column, transform.least)
     if cells is None or cells[0].size < 2:
         word = "for values below limits" if cells is None else "fewer than 2 values seen"
-        yield from (_none(name, f"mean ({by})", word) for by in (KAPLAN_MEIER, ROS))
+        yield from (_none(name, f"{by} mean", word) for by in ("KM", "ROS"))
         return
     found = kaplan_meier(*cells)
     low, high = (found.limit(p) for p in (1.0 - asked.level, asked.level))
     lowest = cells[1].size and cells[1].min() <= cells[0].min()
     remark = LOWEST if lowest else ""
-    yield Limit(name, f"mean ({KAPLAN_MEIER})", found.mean, low, high, KAPLAN_MEIER, remark)
-    yield _alone(name, f"s.d. ({KAPLAN_MEIER})", found.deviation, KAPLAN_MEIER)
+    yield Limit(name, "KM mean", found.mean, low, high, KAPLAN_MEIER, remark)
+    yield _alone(name, "KM s.d.", found.deviation, KAPLAN_MEIER)
     line = order_statistics(*cells, transform)
     if line is None:
-        yield _none(name, f"mean ({ROS})", "no line through the seen values")
+        yield _none(name, "ROS mean", "no line through the seen values")
         return
-    yield _alone(name, f"mean ({ROS})", line.mean, ROS)
-    yield _alone(name, f"s.d. ({ROS})", line.deviation, ROS)
+    yield _alone(name, "ROS mean", line.mean, ROS)
+    yield _alone(name, "ROS s.d.", line.deviation, ROS)
 
 
 def _alone(name: str, quantity: str, estimate: float, method: str) -> Limit:

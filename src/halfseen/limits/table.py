@@ -33,7 +33,7 @@ class Limit:
     ----------
     column : str
     quantity : str
-        "mean", "quantile 0.95", "tolerance 0.95", "next 1"; "mean (Kaplan–Meier)", "s.d. (ROS)".
+        "mean", "quantile 0.95", "tolerance 0.95", "next 1"; "KM mean", "KM s.d.", "ROS mean", "ROS s.d."
     estimate, lower, upper : float
         In the units of the table. NaN where there is none, infinite where a limit has no end.
     method : str
@@ -155,19 +155,19 @@ class LimitTable:
         lines = [
             self.heading(),
             LINE,
-            f"{'Column':<15} {'Limits of':<19} {'estimate':>9} {'lower':>9} {'upper':>9} Method",
+            f"{'Column':<14} {'Limits of':<15} {'estimate':>9} {'lower':>9} {'upper':>9} Method",
             LINE,
         ]
         last = None
         for one in self.limits:
             name = one.column if self.by is None else f"{one.group}: {one.column}"
-            shown = shorten(name, 15) if name != last else ""
+            shown = shorten(name, 14) if name != last else ""
             last = name
             numbers = " ".join(f"{_shown(x):>9}" for x in (one.estimate, one.lower, one.upper))
             if one.method:
-                lines.append(f"{shown:<15} {one.quantity:<19} {numbers} {one.method}")
+                lines.append(f"{shown:<14} {one.quantity:<15} {numbers} {one.method}")
             else:
-                lines.append(f"{shown:<15} {one.quantity:<19} {'none: ' + one.remark}")
+                lines.append(f"{shown:<14} {one.quantity:<15} none: {one.remark}")
         lines.append(LINE)
         for text in (*self.methods(), *self.remarks()):
             lines += textwrap.wrap(text, WIDTH, initial_indent="- ", subsequent_indent="  ")
