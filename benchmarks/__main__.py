@@ -31,6 +31,7 @@ from benchmarks import (  # noqa: F401 - importing registers their tasks
     regression_oracles,
     regression_penalties,
     regression_scale,
+    reported_limits,
     results,
     scale_model,
     scaling,

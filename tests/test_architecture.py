@@ -23,7 +23,7 @@ LEVELS = {
     "simulate": 2, "samplers": 2, "scaling": 2,
     "solvers": 3, "planning": 3,
     "diagnostics": 4,
-    "report": 5,
+    "report": 5, "limits": 5,
     "results": 6, "regression": 6,
     "grouped": 7, "estimators": 7, "demo": 7, "ledger": 7, "loading": 7,
     "cli": 8,

@@ -32,6 +32,7 @@ from halfseen.errors import (
     RarelyHitError,
 )
 from halfseen.gaussian import Gaussian
+from halfseen.limits import Limit, LimitTable
 from halfseen.loading import load
 from halfseen.missingness import (
     Combined,
@@ -92,6 +93,8 @@ __all__ = [
     "Interval",
     "IntervalData",
     "Kronecker",
+    "Limit",
+    "LimitTable",
     "LinearThreshold",
     "NotIdentifiedError",
     "PairMoments",

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from halfseen.checks import share
 from halfseen.errors import InputError
+from halfseen.limits import LimitTable, find_limits
 from halfseen.solvers.inference.bootstrap import Bootstrap, bootstrap
 from halfseen.solvers.inference.compared_structures import (
     USUAL,
@@ -640,6 +641,56 @@ class Fit(Estimate):
         found = original_scale(self, level, probabilities, kind)
         return found.labelled() if labels and self.frame == "pandas" else found
 
+    def limits(
+        self,
+        level: float = 0.95,
+        coverage: float = 0.95,
+        next_values: int = 1,
+        probabilities: Sequence[float] = (0.5, 0.95),
+        replicates: int = 500,
+        random_state: RandomState = 0,
+    ) -> LimitTable:
+        """One-sided limits that are reported: UCL95 of means, UTL 95-95, prediction limits.
+
+        In the units of the table, each with its method; beside them the Kaplan-Meier mean and
+        regression on order statistics (ROS). Where no method holds, a word says why. See docs/limits.md.
+
+        Parameters
+        ----------
+        level : float
+            Confidence of each limit by itself, above a half.
+        coverage : float
+            Share of all values that lie below the upper tolerance limit, and above the lower one.
+        next_values : int
+            How many further values all lie below the upper prediction limit, or above the lower one.
+        probabilities : sequence of float
+            Quantiles.
+        replicates : int
+            Simulated columns behind the limits of log-normal means.
+        random_state : int, Generator or None
+            Their seed.
+
+        Returns
+        -------
+        LimitTable
+            ``found["lead", "mean"].upper`` is the UCL, ``found["lead", "tolerance 0.95"].upper`` the
+            UTL, ``found["lead", "next 1"].upper`` the prediction limit; ``rows()`` for a data frame.
+
+        Examples
+        --------
+        >>> import numpy as np, halfseen as hs
+        >>> x = np.exp(np.random.default_rng(0).normal(size=(40, 1)))
+        >>> x[x < 0.5] = np.nan
+        >>> rule = hs.DetectionLimits(lower=0.5)
+        >>> fit = hs.fit(x, rule, names=["lead"], transforms="log", random_state=0)
+        >>> found = fit.limits()
+        >>> found["lead", "mean"].method, bool(found["lead", "mean"].upper > np.exp(0.5))
+        ('calibrated root', True)
+        """
+        return find_limits(
+            self, level, coverage, next_values, probabilities, replicates, random_state
+        )
+
     def summary(self, most_columns: int = 40, level: float = 0.95) -> str:
         """Return a table of what was learned, in 80 columns of text.
 
@@ -712,6 +763,7 @@ class Fit(Estimate):
         diagnosis: Any = None,
         call: str | None = None,
         title: str | None = None,
+        limits: LimitTable | None = None,
     ) -> Path:
         """Write one page of HTML that shows what was learned, and needs nothing else to be read.
 
@@ -723,6 +775,8 @@ class Fit(Estimate):
         call : str, optional
             How to repeat the fit, where it is not told by the fit itself.
         title : str, optional
+        limits : LimitTable, optional
+            What ``fit.limits()`` found, for a section of its own.
 
         Returns
         -------
@@ -741,7 +795,7 @@ class Fit(Estimate):
         """
         from halfseen.report import write_report
 
-        return write_report(self, path, diagnosis=diagnosis, call=call, title=title)
+        return write_report(self, path, diagnosis=diagnosis, call=call, title=title, limits=limits)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write what was learned to one file, which ``halfseen.load`` reads to the last bit.

@@ -47,6 +47,7 @@ class Purpose(enum.IntEnum):
     LOSSES = 14
     FOLDS = 15
     GROUPS = 16
+    LIMITS = 17
 
 
 def keyed_generator(seed: int, purpose: Purpose, *place: int) -> np.random.Generator:

@@ -23,6 +23,7 @@ from halfseen.cli.running import (
 )
 from halfseen.diagnostics import diagnose
 from halfseen.errors import InputError
+from halfseen.limits import LimitTable
 from halfseen.solvers import Fit, GroupedFit, Status
 from halfseen.solvers import fit as learn
 
@@ -40,6 +41,9 @@ def fit(
     loss: o.Loss = None,
     by: o.By = None,
     level: o.Level = 0.95,
+    ucl: o.Reported = False,
+    coverage: o.Coverage = 0.95,
+    next_values: o.NextValues = 1,
     seed: o.Seed = 0,
     report: o.Report = None,
     output: o.Output = None,
@@ -57,6 +61,7 @@ def fit(
     if by is not None and save is not None:
         raise InputError("--save is for one fit, and --by makes several. Keep the figures with -o.")
     o.check_level(level)
+    o.check_reported(ucl, level, coverage, next_values)
     kept: dict[str, Any] = {}
     if errors is not o.Errors.NORMAL or degrees_of_freedom is not None:
         kept = {"errors": str(errors), "degrees_of_freedom": degrees_of_freedom}
@@ -80,10 +85,17 @@ def fit(
             given = read_input(table, quiet=as_json, by=by)
             note_of_blanks(given)
             found = run_fit(given, method, covariance, seed, **kept)
+        limits = None
+        if ucl:
+            limits = found.limits(level, coverage, next_values, random_state=seed)
         if report is not None:
-            _report(found, report, seed, command_line(context))
+            _report(found, report, seed, command_line(context), limits)
     content = found.to_dict(level) if as_json or output is not None else {}
+    if limits is not None and content:
+        content["limits"] = limits.to_dict()
     typer.echo(as_json_text(content) if as_json else found.summary(level=level))
+    if limits is not None and not as_json:
+        typer.echo(f"\n{limits!r}")
     # Printed first: it would be lost where a file cannot be written.
     if output is not None:
         write_text(output, as_json_text(content) + "\n")
@@ -94,13 +106,15 @@ def fit(
         raise typer.Exit(LOOK)
 
 
-def _report(found: Fit | GroupedFit, path: Path, seed: int, call: str) -> None:
+def _report(
+    found: Fit | GroupedFit, path: Path, seed: int, call: str, limits: LimitTable | None
+) -> None:
     """Write the page; that of one fit has checks of its assumptions."""
     if isinstance(found, GroupedFit):
         found.report(path, call=call)
         return
     diagnosis = diagnose(found, random_state=seed, progress=True)
-    found.report(path, diagnosis=diagnosis, call=call)
+    found.report(path, diagnosis=diagnosis, call=call, limits=limits)
     problems = [one.title for one in diagnosis.findings if one.level == "problem"]
     if problems:
         say(f"the checks found problems: {'; '.join(dict.fromkeys(problems))}. The page has them.")

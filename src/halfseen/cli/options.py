@@ -103,6 +103,18 @@ By = Annotated[
     ),
 ]
 Level = Annotated[float, _output("Of the confidence intervals.")]
+Reported = Annotated[
+    bool,
+    _output(
+        "One-sided limits to report, at --level: UCL of means, tolerance and prediction limits; also in "
+        "--json and on the page.",
+        "--ucl",
+    ),
+]
+Coverage = Annotated[float, _output("Share of all values that tolerance limits of --ucl cover.")]
+NextValues = Annotated[
+    int, _output("How many further values a prediction limit of --ucl is for.", min=1)
+]
 Seed = Annotated[int, _model("Seed of everything random.", min=0)]
 AsJson = Annotated[bool, _output("Print figures for machines.", "--json")]
 Output = Annotated[Path | None, _output("Where to write; else printed.", "--output", "-o")]
@@ -280,6 +292,22 @@ def check_level(level: float) -> None:
     """Raise where a level is no share, before any work."""
     if not 0.0 < level < 1.0:
         raise InputError(f"--level must be a share between 0 and 1, such as 0.95; got {level:g}.")
+
+
+def check_reported(ucl: bool, level: float, coverage: float, next_values: int) -> None:
+    """Raise where what is asked of limits makes no sense, before any work."""
+    if not ucl and (coverage, next_values) != (0.95, 1):
+        raise InputError(
+            "--coverage and --next-values are of the limits that --ucl prints; add --ucl."
+        )
+    if not 0.0 < coverage < 1.0:
+        raise InputError(
+            f"--coverage must be a share between 0 and 1, such as 0.95; got {coverage:g}."
+        )
+    if ucl and not level > 0.5:
+        raise InputError(
+            f"--level must be above 0.5 with --ucl, such as 0.95, as limits are one-sided; got {level:g}."
+        )
 
 
 def read_loss(given: str) -> float | str | dict[str, float | str]:

@@ -162,8 +162,11 @@ class CheckedTable:
         """Tested cells of each column on their own; a sentence where that cannot be."""
         return tuple(self.column(j, self.rows) for j in range(len(self.names)))
 
-    def column(self, j: int, rows: Integers) -> LoneColumn | str:
-        """Return some cells of a column on their own; a sentence where that cannot be."""
+    def column(self, j: int, rows: Integers, spread: bool = True) -> LoneColumn | str:
+        """Return some cells of a column on their own; a sentence where that cannot be.
+
+        Values that were rounded to the same number are ``spread``.
+        """
         if isinstance(self.rule, RowTruncation):
             return "rows are shown whole or not at all"
         if self.broken is not None and self.intervals is None:
@@ -172,7 +175,7 @@ class CheckedTable:
         hidden, split = self.hidden[keep, j], self.split[keep, j]
         if self.intervals is not None and not (split.any() and (split == hidden).all()):
             sides = f"hidden cells may lie on either side of what is shown; {_with_a_fit()}"
-            return sides if split.any() else self._told_column(j, keep)
+            return sides if split.any() else self._told_column(j, keep, spread)
         rule = self.rules[j]
         if rule is None and hidden.any():
             return f"other columns take part in hiding it; {_with_a_fit()}"
@@ -184,19 +187,21 @@ class CheckedTable:
             return "nothing says at which limit values were not detected"
         x = self.values[keep, j]
         shown = ~np.isnan(x)
-        x[shown] = spread_ties(x[shown])
-        centre, spread = 0.0, 1.0
+        if spread:
+            x[shown] = spread_ties(x[shown])
+        centre, scale = 0.0, 1.0
         if shown.any():
-            centre, spread = float(x[shown].mean()), float(x[shown].std()) or 1.0
-        hiding = HiddenByRule.of(rule, keep, centre, spread)
+            centre, scale = float(x[shown].mean()), float(x[shown].std()) or 1.0
+        hiding = HiddenByRule.of(rule, keep, centre, scale)
         return LoneColumn(hiding.cells(x, shown), hiding)
 
-    def _told_column(self, j: int, keep: Integers) -> LoneColumn:
+    def _told_column(self, j: int, keep: Integers, spread: bool) -> LoneColumn:
         """Return a column whose cells each tell where they lie."""
         lower, upper = self.lower[keep, j], self.upper[keep, j]
         cells = ColumnCells.from_ends(lower, upper)
-        values = spread_ties(lower[lower == upper])
-        return LoneColumn(replace(cells, values=values), HiddenByLimits.of(lower, upper))
+        if spread:
+            cells = replace(cells, values=spread_ties(cells.values))
+        return LoneColumn(cells, HiddenByLimits.of(lower, upper))
 
 
 def tested_rows(n: int) -> Integers:

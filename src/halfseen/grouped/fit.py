@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, overload
@@ -17,6 +17,7 @@ from halfseen.checks import share, whole_number
 from halfseen.errors import InputError
 from halfseen.grouped.comparisons import GroupDifferences, GroupMeans, differences_of, means_of
 from halfseen.grouped.summary import as_dict, summarise
+from halfseen.limits import LimitTable, find_group_limits
 from halfseen.results import Fit, as_fit
 from halfseen.seeds import RandomState, seed_of
 from halfseen.solvers.groups.by_group import ByGroup
@@ -246,6 +247,42 @@ class GroupedFit:
                 "good as combinations of each other. Leave columns out, or add rows."
             )
         return family
+
+    def limits(
+        self,
+        level: float = 0.95,
+        coverage: float = 0.95,
+        next_values: int = 1,
+        probabilities: Sequence[float] = (0.5, 0.95),
+        replicates: int = 500,
+        random_state: RandomState = 0,
+    ) -> LimitTable:
+        """One-sided limits of each group by itself, as ``Fit.limits`` has them.
+
+        Parameters
+        ----------
+        level, coverage, next_values, probabilities, replicates, random_state
+            As in ``Fit.limits``.
+
+        Returns
+        -------
+        LimitTable
+            ``found["A", "lead", "mean"].upper`` is the UCL of group A.
+
+        Examples
+        --------
+        >>> import numpy as np, halfseen as hs
+        >>> X = np.random.default_rng(0).normal([[0.0], [5.0]] * 30)
+        >>> found = hs.fit(X, by=["A", "B"] * 30, names=["lead"]).limits()
+        >>> bool(found["A", "lead", "mean"].upper < 1.0), found["B", "lead", "mean"].method
+        (True, "Student's t")
+        """
+        asked = {
+            "level": level, "coverage": coverage, "next_values": next_values,
+            "probabilities": probabilities, "replicates": replicates, "random_state": random_state,
+        }  # fmt: skip
+        without = {label: self.borrowed[label] for label in self.groups if label not in self.fits}
+        return find_group_limits(self.by, self.fits, without, self.names, **asked)
 
     def summary(self, level: float = 0.95) -> str:
         """Return means, tests and differences, in 80 columns of text.

@@ -15,9 +15,11 @@ from halfseen.errors import InputError
 from halfseen.files import write_text_whole
 from halfseen.report import sections
 from halfseen.report.content import MOST_COLUMNS, content_of, read_fit
+from halfseen.report.reported import reported_limits
 from halfseen.report.tables import compared, remark
 
 if TYPE_CHECKING:
+    from halfseen.limits import LimitTable
     from halfseen.results import Fit
 
 SLOT = re.compile(r"<!-- slot (\w+) -->")
@@ -33,6 +35,7 @@ def write_report(
     diagnosis: Any = None,
     call: str | None = None,
     title: str | None = None,
+    limits: LimitTable | None = None,
 ) -> Path:
     """Write a page about a fit: one HTML file that works offline, with everything in it.
 
@@ -46,6 +49,8 @@ def write_report(
     call : str, optional
         The call that repeats the analysis, to be printed; put together from the fit by default.
     title : str, optional
+    limits : LimitTable, optional
+        What ``fit.limits()`` found, for a section of its own.
 
     Returns
     -------
@@ -66,7 +71,9 @@ def write_report(
     read = read_fit(fit)
     title = None if title is None else str(title)
     for most_columns in FEWER_COLUMNS:
-        page = page_of(content_of(read, diagnosis, call, title, most_columns))
+        content = content_of(read, diagnosis, call, title, most_columns)
+        content["reported"] = None if limits is None else limits.to_dict()
+        page = page_of(content)
         if len(page.encode()) < LARGEST_PAGE:
             break
     write_text_whole(target, page)
@@ -124,6 +131,9 @@ def page_of(content: dict[str, Any]) -> str:
         ),
         Section("repeat", "Cite and repeat", "Cite and repeat", sections.repeat(content)),
     ]
+    if content.get("reported"):
+        inside = reported_limits(content["reported"])
+        parts.insert(1, Section("limits", "Limits to report", "Limits to report", inside))
     return shell(content, parts, "page.js")
 
 

@@ -139,7 +139,7 @@ def original_scale(
     z = np.asarray(quantile(np.array(wanted)), dtype=np.float64)
     transforms = fit.transforms or (Identity(),) * len(fit.names)
     items = [_items(transform, z, heavy) for transform in transforms]
-    V = _joint_variances(fit)
+    V = joint_variances(fit)
     value, low, high = np.moveaxis(
         np.array([_column(fit, j, items[j], V[j], finder) for j in range(len(items))]), 2, 0
     )
@@ -172,13 +172,13 @@ def _items(transform: Transform, z: Floats, heavy: bool) -> list[_Item]:
     elif transform.least == 0.0:
         # Of something positive: on the log scale.
         mean = _Item(
-            lambda mu, sigma: _log(_mean(transform, mu, sigma)),
+            lambda mu, sigma: _log(mean_in_units(transform, mu, sigma)),
             np.exp,
             lambda *place: np.log(_mean_with_power(transform, *place)),
         )
     else:
         mean = _Item(
-            lambda mu, sigma: _mean(transform, mu, sigma),
+            lambda mu, sigma: mean_in_units(transform, mu, sigma),
             np.asarray,
             partial(_mean_with_power, transform),
         )
@@ -229,7 +229,7 @@ def _column(
                 means = fit.confidence_interval(finder.level, finder.kind).without_labels().mean
                 ends = Limits(means.lower[j], means.upper[j])
         else:
-            value, error = item.of(mu, sigma), _delta(item.of, mu, sigma, V)
+            value, error = item.of(mu, sigma), delta_error(item.of, mu, sigma, V)
             if finder is not None and np.isfinite(value + error):
                 ends = finder.of_column(j, item.of, value, error)
         if learned is not None and finder is not None:
@@ -242,7 +242,7 @@ def _column(
     return out
 
 
-def _delta(of: Callable[[float, float], float], mu: float, sigma: float, V: Floats) -> float:
+def delta_error(of: Callable[[float, float], float], mu: float, sigma: float, V: Floats) -> float:
     """Return the standard error of a function of (μ, σ); NaN where it is not known."""
     h = STEP * sigma
     with np.errstate(invalid="ignore"):
@@ -257,7 +257,7 @@ def _delta(of: Callable[[float, float], float], mu: float, sigma: float, V: Floa
         return float(np.sqrt(np.maximum(slope[free] @ V[np.ix_(free, free)] @ slope[free], 0.0)))
 
 
-def _joint_variances(fit: Fit) -> Floats:
+def joint_variances(fit: Fit) -> Floats:
     """Variances of the estimates of (μ_j, σ_j), for each column; NaN where they are not known."""
     errors, d = fit.uncertainty, len(fit.names)
     out = np.full((d, 2, 2), np.nan)
@@ -274,7 +274,7 @@ def _joint_variances(fit: Fit) -> Floats:
     return out
 
 
-def _mean(transform: Transform, mu: float, sigma: float) -> float:
+def mean_in_units(transform: Transform, mu: float, sigma: float) -> float:
     """Return the arithmetic mean of a column whose transform is N(mu, sigma²)."""
     if isinstance(transform, Identity):
         return mu
