@@ -73,7 +73,7 @@ def reflected(U: Floats, region: Region, eta: float, rng: np.random.Generator) -
     for _ in range(REFLECTIONS):
         for a, c in zip(region.A, region.c, strict=True):
             moved -= 2.0 * np.maximum(moved @ a - c, 0.0)[:, None] * a
-    inside = np.asarray(region.c >= moved @ region.A.T).all(axis=1)
+    inside = np.asarray((region.c >= moved @ region.A.T).all(axis=1))
     return np.where(inside[:, None], moved, U)
 
 
