@@ -193,3 +193,27 @@ def test_the_shortest_way_is_gone():
         np.array([3.0, 2.0]), np.array([[2.0, -1.0]]), np.array([-4.0 - 0.05 * np.sqrt(5.0)])
     )
     np.testing.assert_allclose(Y[0], [ref[0], 1.0, ref[1]], atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_are_swept_like_chains(seed):
+    rng = np.random.default_rng(seed)
+    rows, sweeps, k, m = 5, 3, 1 + seed, 4
+    A = rng.normal(size=(m, k))
+    A /= np.linalg.norm(A, axis=1, keepdims=True)
+    U, means = rng.normal(size=(2, rows, k))
+    levels = U @ A.T + rng.exponential(size=(rows, m))
+    D = np.linalg.svd(A)[2]
+    uniforms = rng.random((rows, sweeps, 2 * k))
+    points = np.empty((rows, sweeps, k))
+    for r in range(rows):
+        u = U[r].copy()
+        for t in range(sweeps):
+            polyhedron.gibbs_chain(u, means[r], A, levels[r], D, uniforms[r, t : t + 1])
+            points[r, t] = u
+    total, spread = np.ones(k), np.ones((k, k))
+    polyhedron.gibbs_rows(U, means, A, levels, np.vstack([np.eye(k), D]), uniforms, total, spread)
+    np.testing.assert_allclose(U, points[:, -1], atol=1e-12)
+    np.testing.assert_allclose(total, 1.0 + points.mean(axis=1).sum(axis=0), atol=1e-12)
+    inside = sum(np.atleast_2d(np.cov(row.T)) for row in points)
+    np.testing.assert_allclose(spread, 1.0 + inside, atol=1e-12)

@@ -223,35 +223,71 @@ def _chord(slack, along):
     return low, high
 
 
+@njit(**INNER)
+def _gibbs_sweep(u, mean, A, c, directions, along, slack, uniforms):
+    # One move along each direction δ (unit vectors, in rows): the step t is N(−δ·(u − mean), 1),
+    # restricted to the chord that the polyhedron leaves. ``along`` is δ·a for each constraint a.
+    m, k = A.shape
+    # Anew in each sweep, so that rounding does not pile up.
+    for i in range(m):
+        s = c[i]
+        for j in range(k):
+            s -= A[i, j] * u[j]
+        slack[i] = s
+    for d in range(directions.shape[0]):
+        low, high = _chord(slack, along[d])
+        if low < high:
+            centre = 0.0
+            for j in range(k):
+                centre -= directions[d, j] * (u[j] - mean[j])
+            step = centre + draw(low - centre, high - centre, uniforms[d])
+            for i in range(m):
+                slack[i] -= along[d, i] * step
+            for j in range(k):
+                u[j] += directions[d, j] * step
+
+
 @njit(**KERNEL)
 def gibbs_chain(u, mean, A, c, D, uniforms):
     """Run Gibbs sweeps on N(mean, I) in the polyhedron, in place.
 
-    A sweep moves along each axis, then along each row of D (unit vectors), on the chord that the
-    polyhedron leaves: along a direction δ the step t is N(−δ·(u − mean), 1), restricted to the chord.
+    A sweep moves along each axis, then along each row of D (unit vectors).
     """
-    m, k = A.shape
-    directions = np.vstack((np.eye(k), D))
-    along = A @ directions.T
-    slack = np.empty(m)
+    directions = np.vstack((np.eye(u.size), D))
+    along, slack = directions @ A.T, np.empty(A.shape[0])
     for sweep in range(uniforms.shape[0]):
-        # Anew in each sweep, so that rounding does not pile up.
-        for i in range(m):
-            s = c[i]
+        _gibbs_sweep(u, mean, A, c, directions, along, slack, uniforms[sweep])
+
+
+@njit(**KERNEL)
+def gibbs_rows(U, means, A, levels, directions, uniforms, total, spread):
+    """Run sweeps on each row of U, in place, where rows differ in means and levels alone.
+
+    ``total`` grows by the points after each sweep, averaged over a row's sweeps; ``spread`` by the
+    covariance of a row's points, whose divisor is one less than the sweeps.
+    """
+    rows, sweeps, k = U.shape[0], uniforms.shape[1], U.shape[1]
+    along, slack = directions @ A.T, np.empty(A.shape[0])
+    points, centre = np.empty((sweeps, k)), np.empty(k)
+    for r in range(rows):
+        for sweep in range(sweeps):
+            _gibbs_sweep(U[r], means[r], A, levels[r], directions, along, slack, uniforms[r, sweep])
             for j in range(k):
-                s -= A[i, j] * u[j]
-            slack[i] = s
-        for d in range(directions.shape[0]):
-            low, high = _chord(slack, along[:, d])
-            if low < high:
-                centre = 0.0
-                for j in range(k):
-                    centre -= directions[d, j] * (u[j] - mean[j])
-                step = centre + draw(low - centre, high - centre, uniforms[sweep, d])
-                for i in range(m):
-                    slack[i] -= along[i, d] * step
-                for j in range(k):
-                    u[j] += directions[d, j] * step
+                points[sweep, j] = U[r, j]
+        for j in range(k):
+            s = 0.0
+            for sweep in range(sweeps):
+                s += points[sweep, j]
+            centre[j] = s / sweeps
+            total[j] += centre[j]
+        for i in range(k):
+            for j in range(i + 1):
+                s = 0.0
+                for sweep in range(sweeps):
+                    s += (points[sweep, i] - centre[i]) * (points[sweep, j] - centre[j])
+                spread[i, j] += s / (sweeps - 1)
+                if j < i:
+                    spread[j, i] = spread[i, j]
 
 
 @njit(**KERNEL)

@@ -9,6 +9,7 @@ from halfseen.ledger import (  # noqa: F401  # isort: skip
     langevin,
     gradients,
     linear_thresholds,
+    remedies,
     lemmas,
     beyond,
     regression,

@@ -60,7 +60,8 @@ def learn(
     """Simulate rows and run Algorithm 3 on them, with its own λ; by Gibbs draws without a sampler."""
     truth, rule = problem
     X, sampler = simulate(truth, rule, n, seed), Gibbs() if sampler is None else sampler
-    return missing_descent(X, rule, truth.covariance, sampler=sampler, random_state=seed, **options)
+    listing: dict[str, Any] = {"form": "paper", "sampler": sampler, "random_state": seed}
+    return missing_descent(X, rule, truth.covariance, **listing, **options)
 
 
 def pooled(

@@ -6,6 +6,7 @@ What depends on the pattern of hidden coordinates alone is computed once for eac
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +53,22 @@ class Pattern:
     lengths: Floats
     directions: Floats
 
+    @property
+    def numbers(self) -> int:
+        """How many numbers are held."""
+        return self.gain.size + self.A.size + 4 * self.W.size
+
+    @cached_property
+    def moves(self) -> Floats:
+        """Directions of a sweep: the axes, and in two or more dimensions the principal ones."""
+        k = self.hidden.size
+        return np.vstack([np.eye(k), self.directions])[: count_moves(k)]
+
+
+def count_moves(k: int) -> int:
+    """Return the moves of a sweep in k dimensions."""
+    return k if k < 2 else 2 * k
+
 
 class Conditionals:
     """Regions of the hidden parts of rows, for a covariance and a linear threshold rule."""
@@ -72,10 +89,10 @@ class Conditionals:
         found = self._patterns.get(key)
         if found is None:
             found = self._make(self.hidden[row])
-            self._numbers += found.gain.size + found.W.size + found.A.size
+            self._numbers += found.numbers
             if self._numbers > MOST_NUMBERS:
                 self._patterns.clear()
-                self._numbers = found.gain.size + found.W.size + found.A.size
+                self._numbers = found.numbers
             self._patterns[key] = found
         return found
 

@@ -22,6 +22,7 @@ from halfseen.solvers.descent_defaults import derive_defaults
 from halfseen.solvers.initialize import initialize
 from halfseen.solvers.loop import iterate
 from halfseen.solvers.needs import Needs
+from halfseen.solvers.persistent_descent import PersistentDescent, usual_batch
 from halfseen.solvers.prepared_table import prepared_table
 from halfseen.solvers.project_to_domain import project_to_domain
 from halfseen.solvers.result import Estimate, Note, Status
@@ -29,10 +30,13 @@ from halfseen.solvers.sample_gradient import check_sampler, gradient_of_row
 
 Floats = NDArray[np.float64]
 Average = Literal["all", "suffix"]
+Form = Literal["persistent", "paper"]
 
 NEEDS = Needs({TableKind.VALUES: {RuleKind.THRESHOLDS}})
 # Suffix averaging leaves out the first half, in which steps of 1/(λi) still throw the iterate about.
 SUFFIX = 0.5
+# Of the listing: one row at a step, once, and the average of all iterates.
+LISTING_PASSES, LISTING_BATCH = 1, 1
 # Above this share of overshooting steps the average of all iterates is no longer trusted.
 MOST_WILD = 0.2
 
@@ -45,6 +49,11 @@ class State:
     total: Floats
     averaged: int
     step: int
+
+    @property
+    def average(self) -> Floats:
+        """The answer so far."""
+        return self.total / self.averaged
 
 
 class MissingDescent:
@@ -59,10 +68,10 @@ class MissingDescent:
         start: Floats,
         points: list[Floats],
         order: NDArray[np.intp],
-        sampler: Sampler,
         strong_convexity: float,
         radius: float,
         batch_size: int,
+        sampler: Sampler,
         average: Average,
         seed: int,
         n_jobs: int | None,
@@ -115,6 +124,20 @@ class MissingDescent:
         """Never before the last row."""
         return False
 
+    def doubt(self, state: State) -> str | None:
+        """Say so where steps are too long for the average to be trusted."""
+        # A step 1/(λi) overshoots while it is longer than 1/(largest curvature) = λ_min(Σ).
+        steepest = 1.0 / float(np.linalg.eigvalsh(self.known.covariance)[0])
+        # What counts is the part of the descent that is averaged.
+        left_out = self.average_from / self.steps
+        wild = (steepest / (self.strong_convexity * self.steps) - left_out) / (1.0 - left_out)
+        if wild <= MOST_WILD:
+            return None
+        return (
+            f"Steps overshoot in about {min(wild, 1.0):.0%} of those averaged, so the answer is off. "
+            'Use more passes, smaller batches, or average="suffix".'
+        )
+
 
 def missing_descent(
     X: Any,
@@ -126,9 +149,10 @@ def missing_descent(
     strong_convexity: float | None = None,
     projection_radius: float | None = None,
     initial_rows: int | None = None,
-    passes: int = 1,
-    batch_size: int = 1,
-    average: Average = "all",
+    passes: int | None = None,
+    batch_size: int | None = None,
+    average: Average | None = None,
+    form: Form = "persistent",
     random_state: RandomState = None,
     progress: bool = False,
     n_jobs: int | None = None,
@@ -143,23 +167,32 @@ def missing_descent(
     covariance : array-like of shape (d, d)
         Σ, known.
     sampler : Sampler, optional
-        Draws the hidden part of a row. ``samplers.ProjectedLangevin(step_size, steps, radius)`` by
-        default (the paper's η_lmc, M_grad, R_lmc); ``samplers.Gibbs()`` has no bias at the boundary.
+        With ``form="paper"``: draws the hidden part of a row.
+        ``samplers.ProjectedLangevin(step_size, steps, radius)`` by default (the paper's η_lmc, M_grad,
+        R_lmc); ``samplers.Gibbs()`` has no bias at the boundary.
     beta : float, optional
         β: share of the columns in a block; one column by default.
     strong_convexity : float, optional
-        λ_sgd; by default αβ/λ_max(Σ), the paper's constant. Steps are 1/(λ_sgd·i). Columns are divided
-        by their standard deviations first, so Σ is a correlation matrix here.
+        λ_sgd; by default αβ/λ_max(Σ), the paper's constant. Columns are divided by their standard
+        deviations first, so Σ is a correlation matrix here. Steps of the paper's form are 1/(λ_sgd·i);
+        otherwise it bounds the curvature from below.
     projection_radius : float, optional
         r_proj; by default a bound on how far the start can be from the truth.
     initial_rows : int, optional
         M_init: rows for the start; all by default.
-    passes : int
-        How often to go over the rows; M_sgd is ``passes · n / batch_size``.
-    batch_size : int
-        Rows for one gradient.
-    average : {"all", "suffix"}
-        Average every iterate, as in the paper, or only the second half.
+    passes : int, optional
+        How often to go over the rows: by default from 10 to 40 times, until draws hardly add to the
+        error; once in the paper's form. M_sgd is ``passes · n / batch_size``.
+    batch_size : int, optional
+        Rows for one gradient: by default a twentieth of them, and one in the paper's form.
+    average : {"all", "suffix"}, optional
+        With ``form="paper"``: average every iterate, as in the paper, or only the second half.
+    form : {"persistent", "paper"}
+        How rows are drawn and steps are made. "paper" is the listing of Algorithm 3: each row once, by
+        a new chain, and a step of 1/(λ_sgd·i) along its gradient; the bias of the chain stays in the
+        answer, however many rows there are. "persistent" has a chain for each row that goes on from
+        pass to pass, in exact moves that no wall biases; steps shrink from pass to pass, and
+        are preconditioned by the curvature that the draws show.
     random_state : int, Generator or None
     progress : bool
         Whether to show a bar.
@@ -189,9 +222,9 @@ def missing_descent(
             f"missing_descent needs a LinearThreshold rule; got {type(came).__name__}."
         )
     values, names = data.values, data.names
-    passes, batch_size = whole_number("passes", passes), whole_number("batch_size", batch_size)
     resolve_jobs(n_jobs)
-    _check(values, names, thresholds, average)
+    _check(values, names, thresholds)
+    options = _read_options(form, passes, batch_size, sampler, average, values.shape)
     known = check_covariance(covariance, values.shape[1])
     # In units of each column's own standard deviation, so that no unit enters λ, r or a step.
     scale = known.standard_deviations
@@ -201,34 +234,33 @@ def missing_descent(
     start = initialize(Table(values, names), beta, initial_rows)
     seed = seed_of(random_state)
     conditionals = Conditionals(unit.covariance, rule, values, names)
-    solver = MissingDescent(
-        conditionals,
-        unit,
-        start,
-        conditionals.feasible_points(start),
-        _order_of_rows(len(values), passes, seed),
-        check_sampler(sampler),
-        _given("strong_convexity", strong_convexity, defaults.strong_convexity),
-        _given("projection_radius", projection_radius, defaults.projection_radius),
-        batch_size,
-        average,
-        seed,
-        n_jobs,
-    )
+    points = conditionals.feasible_points(start)
+    order = _order_of_rows(len(values), options.rounds, seed)
+    strong_convexity = _given("strong_convexity", strong_convexity, defaults.strong_convexity)
+    radius = _given("projection_radius", projection_radius, defaults.projection_radius)
+    shared = conditionals, unit, start, points, order, strong_convexity, radius
+    solver: MissingDescent | PersistentDescent
+    if options.form == "paper":
+        solver = MissingDescent(
+            *shared, options.batch_size, options.sampler, options.average, seed, n_jobs
+        )
+    else:
+        solver = PersistentDescent(*shared, options.batch_size, options.passes, seed, n_jobs)
     with single_blas_thread():
-        state, record = iterate(solver, progress)
+        state, record = iterate(solver, progress)  # type: ignore[misc]
     iterates = np.array([info["mean"] for info in record])
     history = {
         "seed": seed,
         "start": start * scale,
         "iterates": iterates * scale,
         "defaults": defaults,
-        "strong_convexity": solver.strong_convexity,
-        "projection_radius": solver.radius,
+        "strong_convexity": strong_convexity,
+        "projection_radius": radius,
+        "form": options.form,
     }
     share = (~np.isnan(values)).mean(axis=0)
-    gaussian = Gaussian(scale * state.total / state.averaged, known.covariance)
-    notes = _notes(solver, iterates)
+    gaussian = Gaussian(scale * state.average, known.covariance)
+    notes = _notes(solver, state, iterates)
     return Estimate(gaussian, "missing_descent", names, len(values), share, notes, history)
 
 
@@ -238,28 +270,66 @@ def _order_of_rows(n: int, passes: int, seed: int) -> NDArray[np.intp]:
     return np.concatenate([rng.permutation(n) for rng in shuffles])
 
 
-def _notes(solver: MissingDescent, iterates: Floats) -> tuple[Note, ...]:
+@dataclass(frozen=True)
+class Options:
+    """What was asked for, with the defaults of the form."""
+
+    form: Form
+    passes: int | None
+    batch_size: int
+    sampler: Sampler
+    average: Average
+
+    @property
+    def rounds(self) -> int:
+        """How many orders of the rows are wanted: batches of chains that go on stay together."""
+        return self.passes or 1 if self.form == "paper" else 1
+
+
+def _read_options(
+    form: Form,
+    passes: int | None,
+    batch_size: int | None,
+    sampler: Sampler | None,
+    average: Average | None,
+    shape: tuple[int, int],
+) -> Options:
+    if form not in ("persistent", "paper"):
+        raise InputError(f'form must be "persistent" or "paper"; got {form!r}.')
+    listing, chosen = form == "paper", check_sampler(sampler)
+    for name, given in (("sampler", sampler), ("average", average)):
+        if given is not None and not listing:
+            raise InputError(
+                f'{name}= is an option of the paper\'s listing. Pass form="paper" with it, or leave it '
+                "out."
+            )
+    average = "all" if average is None else average
+    if average not in ("all", "suffix"):
+        raise InputError(f'average must be "all" or "suffix"; got {average!r}.')
+    usual = (LISTING_PASSES, LISTING_BATCH) if listing else (None, usual_batch(*shape))
+    return Options(
+        form,
+        usual[0] if passes is None else whole_number("passes", passes),
+        usual[1] if batch_size is None else whole_number("batch_size", batch_size),
+        chosen,
+        average,
+    )
+
+
+def _notes(solver: Any, state: Any, iterates: Floats) -> tuple[Note, ...]:
     notes = []
     late = iterates[len(iterates) // 2 :] - solver.start
     gaps = np.linalg.norm(np.linalg.solve(solver.known.cholesky, late.T), axis=0)
     if np.median(gaps) > 0.999 * solver.radius:
         text = "Iterates are as far from their start as allowed; try a larger projection_radius."
         notes.append(Note(Status.ON_DOMAIN_EDGE, text))
-    # A step 1/(λi) overshoots while it is longer than 1/(largest curvature) = λ_min(Σ).
-    steepest = 1.0 / float(np.linalg.eigvalsh(solver.known.covariance)[0])
-    # What counts is the part of the descent that is averaged.
-    left_out = solver.average_from / solver.steps
-    wild = (steepest / (solver.strong_convexity * solver.steps) - left_out) / (1.0 - left_out)
-    if wild > MOST_WILD:
-        text = (
-            f"Steps overshoot in about {min(wild, 1.0):.0%} of those averaged, so the answer is off. "
-            'Use more passes, smaller batches, or average="suffix".'
-        )
-        notes.append(Note(Status.NOT_CONVERGED, text))
+    doubt = solver.doubt(state)
+    if doubt is not None:
+        notes.append(Note(Status.NOT_CONVERGED, doubt))
     return tuple(notes)
 
 
-def _check(values: Floats, names: tuple[str, ...], rule: LinearThreshold, average: str) -> None:
+def _check(values: Floats, names: tuple[str, ...], rule: LinearThreshold) -> None:
     rule.check_width(values.shape[1])
     check_finite(values, names)
     rule.check(values, names)
@@ -269,8 +339,6 @@ def _check(values: Floats, names: tuple[str, ...], rule: LinearThreshold, averag
             f"column {names[never[0]]} is never seen in {len(values)} rows, so its mean has nowhere "
             "to start from. Leave it out, or express the rule through columns that are seen."
         )
-    if average not in ("all", "suffix"):
-        raise InputError(f'average must be "all" or "suffix"; got {average!r}.')
 
 
 def _given(name: str, value: float | None, default: float) -> float:
