@@ -346,3 +346,21 @@ def test_help_is_80_columns_wide(halfseen):
     for option in ("--select", "--kind", "--drop-missing", "--cluster", "--seen"):
         assert option in result.output
     assert "--transform" not in result.output
+
+
+def test_categories_of_a_file_keep_their_order_and_their_names(run, tmp_path):
+    # "none" is a category here, though elsewhere it says that a cell is missing.
+    order = ["high", "none", "mid"]
+    words = np.array(order)[np.digitize(ZINC, [0.7, 1.2])]
+    frame = FRAME.assign(grade=pd.Categorical(words, order, ordered=True))
+    frame.to_parquet(tmp_path / "grades.parquet")
+    frame.to_csv(tmp_path / "grades.csv", index=False)
+    plain = hs.regress("grade ~ age", frame, random_state=0)
+    for words in (
+        ["grades.parquet", "grade ~ age"],
+        ["grades.csv", "grade ~ age", "--kind", "grade: high < none < mid"],
+    ):
+        found = answer(run(*words, "--json"))["outcomes"]["grade"]
+        assert found["categories"] == order
+        # None of them counts as missing: the estimates are those of all rows.
+        np.testing.assert_allclose(found["cut_points"], plain.cut_points["grade"], rtol=1e-6)

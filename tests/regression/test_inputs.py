@@ -56,6 +56,22 @@ REFUSED = {
         {"model": "ill ~ age", "rules": None, "kinds": {"ill": [[1], [2]]}},
         ["texts or numbers", "[[1], [2]]"],
     ),
+    "a truncated outcome that is binary": (
+        {"model": "ill ~ age", "rules": None, "truncated": {"ill": ">=0"}},
+        ["ill has categories", "for a measurement"],
+    ),
+    "categories without an order": (
+        {
+            "model": "site ~ age",
+            "rules": None,
+            "data": pd.DataFrame(DATA).astype({"site": "category"}),
+        },
+        ["without an order: a, b, c", "kinds={'site': ['a', 'b', 'c']}"],
+    ),
+    "an outcome that is always 1": (
+        {"model": "flat ~ age", "rules": None},
+        ["flat has 1 distinct value"],
+    ),
     "a binary outcome of many values": (
         {"model": "zinc ~ age", "rules": None, "kinds": {"zinc": "binary"}},
         ["zinc", "120 values", "'ordered'"],
@@ -270,6 +286,44 @@ def test_it_says_what_is_wrong_and_what_to_try(name):
     assert isinstance(caught.value, hs.RuleError) or told.endswith((".", "?"))
     for piece in pieces:
         assert piece in told, told
+
+
+def test_true_and_false_are_binary_though_some_are_not_known():
+    plain = regress("ill ~ age", {"ill": DATA["ill"][5:], "age": AGE[5:]}, None)
+    known = [None] * 5 + DATA["ill"][5:].tolist()
+    for column in (
+        np.array(known, dtype=object),
+        pd.array(known, dtype="boolean"),
+        pd.Series([np.nan] * 5 + known[5:], dtype=object),
+    ):
+        for data in ({"ill": column, "age": AGE}, pd.DataFrame({"ill": column, "age": AGE})):
+            with pytest.warns(hs.AssumptionWarning, match="blank in ill"):
+                found = regress("ill ~ age", data, None)
+            assert found.categories == {"ill": (False, True)}
+            np.testing.assert_allclose(found.weights, plain.weights, atol=1e-6)
+
+
+def ordered_site():
+    order = pd.CategoricalDtype(["c", "a", "b"], ordered=True)
+    return pd.DataFrame({"age": AGE, "site": SITE}).astype({"site": order})
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow", "parquet", "two tables"])
+@pytest.mark.parametrize("kinds", [None, {"site": "ordered"}])
+def test_ordered_categories_keep_their_order(library, kinds, tmp_path):
+    frame = ordered_site()
+    model, data = "site ~ age", frame
+    if library == "polars":
+        pl = pytest.importorskip("polars")
+        data = pl.DataFrame({"age": AGE, "site": pl.Series(SITE, dtype=pl.Enum(["c", "a", "b"]))})
+    elif library == "pyarrow":
+        data = pytest.importorskip("pyarrow").Table.from_pandas(frame)
+    elif library == "parquet":
+        data = tmp_path / "table.parquet"
+        frame.to_parquet(data)
+    elif library == "two tables":
+        model, data = frame[["site"]], frame[["age"]]
+    assert regress(model, data, None, kinds=kinds).categories == {"site": ("c", "a", "b")}
 
 
 @pytest.fixture(scope="module")

@@ -65,7 +65,9 @@ def read_regression_input(
     told = read_kinds(kinds, outcomes)
     latent = {*(str(one.by) for one in selections)}
     latent |= {name for name, kind in told.items() if kind != "continuous"}
-    table, columns = _read_columns(wanted, [name for name in outcomes if name not in latent])
+    measured = [name for name in outcomes if name not in latent]
+    words = {name: kind for name, kind in told.items() if not isinstance(kind, str)}
+    table, columns = _read_columns(wanted, measured, words)
     told = {name: as_in_column(columns, name, kind) for name, kind in told.items()}
     _doubt_two_values(columns, told)
     # Rules may speak of covariates too.
@@ -185,7 +187,9 @@ def read_kinds(kinds: Sequence[str] | None, outcomes: Sequence[str]) -> dict[str
 # The table.
 
 
-def _read_columns(wanted: TableOptions, measured: Sequence[str]) -> tuple[Columns, MixedColumns]:
+def _read_columns(
+    wanted: TableOptions, measured: Sequence[str], categories: Mapping[str, Sequence[str]]
+) -> tuple[Columns, MixedColumns]:
     form = cell_form(wanted)
     table: Columns
     if wanted.data.lower().endswith(PARQUET):
@@ -194,7 +198,8 @@ def _read_columns(wanted: TableOptions, measured: Sequence[str]) -> tuple[Column
         table = FileColumns(open_csv(wanted, form))
     if wanted.index and wanted.index not in table.names:
         raise InputError(f"--index: there is no column {wanted.index!r} in {table.source}.")
-    return table, read_mixed(table, form, measured, **how_to_read(wanted))
+    read = read_mixed(table, form, measured, categories=categories, **how_to_read(wanted))
+    return table, read
 
 
 def as_in_column(columns: PlainColumns, name: str, kind: Any) -> Any:
@@ -220,7 +225,7 @@ def _doubt_two_values(columns: MixedColumns, told: Mapping[str, Any]) -> None:
     """Raise where an outcome has two values alone, and nobody said what it is."""
     for name, data in columns.intervals.items():
         seen = data.values[data.seen]
-        if name not in told and seen.size and np.isin(seen, (0.0, 1.0)).all():
+        if name not in told and np.array_equal(np.unique(seen), (0.0, 1.0)):
             binary, other = (shlex.quote(f"{name}: {one}") for one in ("binary", "continuous"))
             raise InputError(
                 f"{name} holds 0 and 1 alone. Say --kind {binary} for a probit (a latent number whose "
