@@ -272,7 +272,7 @@ REFUSED = {
     ),
     "truncated by nothing": (
         {"model": "zinc ~ age", "rules": None, "truncated": 3},
-        ["truncated must be a set", "got 3"],
+        ["must be a set", "got 3"],
     ),
 }
 

@@ -184,6 +184,62 @@ def read_kinds(kinds: Sequence[str] | None, outcomes: Sequence[str]) -> dict[str
     return out
 
 
+def read_fixed(given: Sequence[str] | None) -> dict[str, dict[str, float]] | None:
+    """Read what --fixed says: 'lead: age=0.04', 'lead, zinc: age=0'."""
+    out: dict[str, dict[str, float]] = {}
+    for text in given or ():
+        # A name of a term may have an equals sign of its own.
+        coefficient, _, value = text.rpartition("=")
+        outcomes, term = _coefficient("--fixed", text, coefficient, "lead: age=0.04")
+        try:
+            number = float(value)
+        except ValueError:
+            raise InputError(
+                f"--fixed gives a coefficient a number, as in 'lead: age=0.04'; got {value.strip()!r} "
+                f"in {text!r}."
+            ) from None
+        for outcome in outcomes:
+            if term in out.setdefault(outcome, {}):
+                raise InputError(f"--fixed speaks of {term} of {outcome} twice.")
+            out[outcome][term] = number
+    return out or None
+
+
+def read_equal(given: Sequence[str] | None) -> list[list[tuple[str, str]]] | None:
+    """Read what --equal says: 'lead, zinc: age', or 'lead: age = zinc: years'."""
+    out = []
+    for text in given or ():
+        group = []
+        for part in text.split(" = "):
+            outcomes, term = _coefficient("--equal", text, part, "lead, zinc: age")
+            group += [(outcome, term) for outcome in outcomes]
+        if len(group) < 2:
+            raise InputError(
+                "--equal speaks of two coefficients at least, as in 'lead, zinc: age' or 'lead: age = "
+                f"zinc: years'; got {text!r}."
+            )
+        out.append(group)
+    return out or None
+
+
+def _coefficient(option: str, text: str, part: str, example: str) -> tuple[list[str], str]:
+    """Return the outcomes and the term of a coefficient."""
+    before, _, term = part.partition(":")
+    if not before.strip() or not term.strip():
+        raise InputError(f"{option} is written as '{example}'; got {text!r}.")
+    return split_names(before), term.strip()
+
+
+def read_truncated(given: str | None) -> dict[str, str] | None:
+    """Read what --truncated says: 'wage: >=0'."""
+    if given is None:
+        return None
+    name, _, where = given.partition(":")
+    if not name.strip() or not where.strip():
+        raise InputError(f"--truncated is written as 'wage: >=0'; got {given!r}.")
+    return {name.strip(): where.strip()}
+
+
 # The table.
 
 

@@ -398,33 +398,36 @@ def _truncation(
         )
     if rules is not None:
         raise InputError(
-            "truncated says why rows are not there; hidden cells need rules without it."
+            f"{argument('truncated')} says why rows are not there; hidden cells need rules without it."
         )
     ((name, column),) = cells.items()
     kind = kinds_by_name(kinds).get(name, "continuous")
     if kind != "continuous" or (not isinstance(column, IntervalData) and are_truths(column)):
         raise InputError(
             f"{name} has categories, of which no value is seen, so it cannot lie in a set that rows "
-            "are left out by. truncated= is for a measurement; leave it out here."
+            f"are left out by. {argument('truncated')} is for a measurement; leave it out here."
         )
     values = column.values if isinstance(column, IntervalData) else real_array(name, column)
     if np.isnan(values).any():
         row = int(np.flatnonzero(np.isnan(values))[0])
         raise InputError(
-            "the outcome is not seen; with truncated every row in the table shows it. Leave such "
-            "rows out.",
+            f"the outcome is not seen; with {argument('truncated')} every row in the table shows it. "
+            "Leave such rows out.",
             row,
             name,
         )
     if isinstance(given, Mapping):
         if list(given) != [name]:
-            raise InputError(f"truncated must speak of the outcome {name}; got {list(given)!r}.")
+            raise InputError(
+                f"{argument('truncated')} must speak of the outcome {name}; got {list(given)!r}."
+            )
         given = given[name]
     if isinstance(given, str):
         given = read_rules({name: given})
     if not isinstance(given, Missingness | SeenSet):
         raise InputError(
-            f"truncated must be a set, such as {{{name!r}: '>=0'}} or between(0, 10); got {given!r}."
+            f"{argument('truncated')} must be a set, such as {{{name!r}: '>=0'}} or between(0, 10); "
+            f"got {given!r}."
         )
     rule = given if isinstance(given, Missingness) else SelfCensoring([given])
     return rule.for_columns([name])

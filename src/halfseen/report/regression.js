@@ -297,16 +297,10 @@
   // The probability of each category, told apart by colour and dash.
   function chances(equation, variable, x, part) {
     const many = equation.categories.length;
-    return equation.categories.map(([name], k) => {
-      const look = { color: colour(LINES[k % LINES.length]), dash: DASHES[Math.floor(k / LINES.length) % DASHES.length] };
-      const y = part["chance_" + k], written = label(name, 30);
-      return {
-        type: "scatter", mode: variable.levels ? "markers" : "lines", name: written, y,
-        x: variable.levels ? x.map((v) => v + 0.5 * ((k + 0.5) / many - 0.5)) : x,
-        line: { width: 2.2, ...look }, marker: { size: 9, color: look.color, symbol: k % 2 ? "diamond" : "circle" },
-        text: y.map((p) => `${written}: ${percent(p)}`), hovertemplate: "%{text}<extra></extra>",
-      };
-    });
+    return equation.categories.flatMap(([name], k) => curve(variable, x, part, "chance_" + k, {
+      name: label(name, 30), colour: LINES[k % LINES.length], dash: DASHES[Math.floor(k / LINES.length) % DASHES.length],
+      symbol: k % 2 ? "diamond" : "circle", shift: 0.5 * ((k + 0.5) / many - 0.5),
+    }));
   }
 
   function effectReading(equation, variable, part) {

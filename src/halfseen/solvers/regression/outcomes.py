@@ -443,7 +443,7 @@ def read_categories(name: str, values: NDArray[Any], told: Any) -> Column:
                 f"{name} holds texts, whose order is not known. Say it, from the lowest to the highest: "
                 f"kinds={{{name!r}: {sorted(map(str, distinct))!r}}}."
             )
-        categories = tuple(sorted(distinct))
+        categories = tuple(_whole(one) for one in sorted(distinct))
     else:
         categories = tuple(told)
     if told == "binary" and len(categories) > 2:
@@ -466,6 +466,11 @@ def read_categories(name: str, values: NDArray[Any], told: Any) -> Column:
         numbers[row] = place[one]
     kind = "binary" if len(categories) <= 2 else "ordered"
     return Column(numbers, numbers, kind, categories)
+
+
+def _whole(category: Any) -> Any:
+    """Return a whole number as one: columns of numbers have floats."""
+    return int(category) if isinstance(category, float) and category.is_integer() else category
 
 
 def need_every_category(names: Sequence[str], read: Sequence[Column]) -> None:
