@@ -427,3 +427,37 @@ def test_effects_of_numbers_that_are_categories():
         np.testing.assert_allclose(
             effects.effects[:, 0], np.subtract(means[1:], means[0]), rtol=1e-7
         )
+
+
+@pytest.mark.parametrize("rule", [{"lead": ">=0"}, hs.DetectionLimits(lower=0.0)])
+def test_zeros_that_stand_for_what_lies_below_are_asked_about(rule):
+    piled = changed(lead=np.maximum(LEAD, 0.0))
+    with pytest.warns(hs.AssumptionWarning, match=r"exactly on the limit: lead \(\d+ times 0\)"):
+        regress(data=piled, rules=rule)
+
+
+def test_a_series_is_called_by_its_name():
+    frame = pd.DataFrame({"age": AGE, "zinc": ZINC})
+    assert hs.regress(frame.zinc, frame[["age"]]).outcomes == ("zinc",)
+    assert hs.regress(pd.Series(ZINC), frame[["age"]]).outcomes == ("y0",)
+    with pytest.raises(hs.InputError, match="rows with other labels"):
+        hs.regress(frame.zinc[::-1], frame[["age"]])
+
+
+def test_residuals_that_are_as_good_as_zero_are_said_once():
+    """Where the likelihood has no top, that is what there is to say, and not that steps ran out."""
+    line = 1.0 + 2.0 * AGE + 1e-9 * ZINC
+    with pytest.warns(hs.ConvergenceWarning, match="as good as zero"):
+        fit = regress(data=changed(lead=np.where(line > 0.0, line, np.nan)))
+    assert fit.status.name == "ON_DOMAIN_EDGE"
+
+
+def test_the_summary_tells_intervals_from_standard_errors_in_small_tables():
+    few = {name: column[:14] for name, column in DATA.items()}
+    fit = regress("zinc ~ age", few, None)
+    low, high = (end[1, 0] for end in fit.confidence_interval().coefficients)
+    wider = (high - low) / (2.0 * 1.959964 * fit.standard_errors.weights[0, 1]) - 1.0
+    # Student's t with 12 degrees of freedom, and √(14/12).
+    assert wider == pytest.approx(2.178813 / 1.959964 * np.sqrt(14 / 12) - 1.0, abs=1e-5)
+    assert f"up to {wider:.0%} wider than standard errors" in " ".join(fit.summary().split())
+    assert "wider" not in regress("zinc ~ age", {**DATA}, None).summary()

@@ -212,6 +212,9 @@ def regress(
         design, columns = _of_formula(model, data, indices, kinds)
         kinds = columns.kinds
     else:
+        if type(model).__name__ == "Series":
+            # A table of one column, which is called as the series.
+            model = model.to_frame(model.name or "y0")
         _need_the_same_labels(model, data)
         design, columns = _of_arrays(model, data, names, intercept, kinds)
         kinds = columns.kinds

@@ -122,7 +122,7 @@ def survey_piece(piece: Any, place: Place, reader: Reader, like: PairMoments | N
             check_suspects(values, moments, rule)
         else:
             rule.check(values, reader.names, place.at_random)
-    return Survey(moments, limits_reached(values, moments, rule))
+    return Survey(moments, limits_reached(values, rule))
 
 
 def shard(piece: Any, place: Place, reader: Reader, centre: Floats, scale: Floats) -> Arrays:

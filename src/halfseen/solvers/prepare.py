@@ -21,6 +21,7 @@ from halfseen.errors import (
     HalfseenWarning,
     InputError,
     NotIdentifiedError,
+    spelled,
 )
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness, RuleKind
 from halfseen.missingness.detection_limits import DetectionLimits
@@ -140,33 +141,34 @@ def _warn_of_habits(
                 "they come out wrong; full does not."
             )
         return
-    warn_of_piles(limits_reached(values, moments, rule), moments.names, rule)
+    warn_of_piles(limits_reached(values, rule), moments.names, rule)
 
 
-def limits_reached(
-    values: NDArray[np.floating], moments: PairMoments, rule: Missingness
-) -> NDArray[np.float64]:
+def limits_reached(values: NDArray[np.floating], rule: Missingness | None) -> NDArray[np.float64]:
     """Count, for each column, values on its lower and upper limit, and the most of any other value.
 
     Of shape (d, 4), the last two for either limit. Where no value lies on a limit nothing is counted.
     """
-    out = np.zeros((moments.width, 4))
+    out = np.zeros((values.shape[1], 4))
     if not isinstance(rule, ColumnwiseMissingness) or rule.varies_by_row:
         return out
-    for i in range(moments.width):
-        seen_set = rule.column_rule(i).seen_set
-        if not isinstance(seen_set, Interval) or moments.counts[i, i] == 0:
+    for i, column in enumerate(values.T):
+        seen_set, known = rule.column_rule(i).seen_set, column[~np.isnan(column)]
+        if not isinstance(seen_set, Interval) or not known.size:
             continue
-        ends = (seen_set.lower, moments.smallest[i]), (seen_set.upper, moments.largest[i])
-        for side, (end, extreme) in enumerate(ends):
+        for side, (end, extreme) in enumerate(
+            ((seen_set.lower, known.min()), (seen_set.upper, known.max()))
+        ):
             if end == extreme:
-                found, counts = np.unique(values[:, i], return_counts=True)
+                found, counts = np.unique(known, return_counts=True)
                 out[i, side] = counts[found == end].sum()
                 out[i, 2 + side] = counts[found != end].max(initial=1)
     return out
 
 
-def warn_of_piles(reached: NDArray[np.float64], names: Sequence[str], rule: Missingness) -> None:
+def warn_of_piles(
+    reached: NDArray[np.float64], names: Sequence[str], rule: Missingness | None
+) -> None:
     """Warn of values that seem to stand for those beyond their limit; see ``limits_reached``."""
     piled = []
     for i, side in np.argwhere(reached[:, :2] >= FEWEST_PILED):
@@ -180,7 +182,7 @@ def warn_of_piles(reached: NDArray[np.float64], names: Sequence[str], rule: Miss
     if piled:
         warn(
             f"values lie exactly on the limit: {name_some(piled)}. If they stand for values beyond it, "
-            "set them to NaN."
+            f"{spelled('set them to NaN', 'pass --saturated')}."
         )
 
 

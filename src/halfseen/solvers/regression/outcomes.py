@@ -21,7 +21,7 @@ from halfseen.missingness.named_rules import rules as read_rules
 from halfseen.missingness.selection import Selection
 from halfseen.missingness.truncation import RowTruncation
 from halfseen.solvers.full_information.problem import Problem, read_problem, units_of_intervals
-from halfseen.solvers.prepare import warn
+from halfseen.solvers.prepare import limits_reached, warn, warn_of_piles
 from halfseen.solvers.result import name_some
 
 Floats = NDArray[np.float64]
@@ -235,6 +235,7 @@ def read_outcomes(
         # A table of intervals says itself that a cell may be anything.
         plain = [not isinstance(columns[name], IntervalData) for name in names]
         warn_of_blanks(outcomes.names, outcomes.unexplained & plain)
+        warn_of_piles(limits_reached(outcomes.data.values, rule), outcomes.names, rule)
     return outcomes
 
 
