@@ -346,3 +346,69 @@ def test_help_is_80_columns_wide(halfseen):
     for option in ("--select", "--kind", "--drop-missing", "--cluster", "--seen"):
         assert option in result.output
     assert "--transform" not in result.output
+
+
+def test_categories_of_a_file_keep_their_order_and_their_names(run, tmp_path):
+    # "none" is a category here, though elsewhere it says that a cell is missing.
+    order = ["high", "none", "mid"]
+    words = np.array(order)[np.digitize(ZINC, [0.7, 1.2])]
+    frame = FRAME.assign(grade=pd.Categorical(words, order, ordered=True))
+    frame.to_parquet(tmp_path / "grades.parquet")
+    frame.to_csv(tmp_path / "grades.csv", index=False)
+    plain = hs.regress("grade ~ age", frame, random_state=0)
+    for words in (
+        ["grades.parquet", "grade ~ age"],
+        ["grades.csv", "grade ~ age", "--kind", "grade: high < none < mid"],
+    ):
+        found = answer(run(*words, "--json"))["outcomes"]["grade"]
+        assert found["categories"] == order
+        # None of them counts as missing: the estimates are those of all rows.
+        np.testing.assert_allclose(found["cut_points"], plain.cut_points["grade"], rtol=1e-6)
+
+
+def test_coefficients_that_are_known_or_the_same(run, tmp_path):
+    frame = pd.read_csv(tmp_path / "data.csv")
+    words = ["data.csv", "lead + zinc ~ age", "--seen", "lead: >=0.5", "--json"]
+    rule = {"lead": ">=0.5"}
+    for more, options in (
+        (["--fixed", "lead: age=0.02"], {"fixed": {"lead": {"age": 0.02}}}),
+        (["--equal", "lead, zinc: age"], {"equal": [[("lead", "age"), ("zinc", "age")]]}),
+        (["--equal", "lead: age = zinc: age"], {"equal": [[("lead", "age"), ("zinc", "age")]]}),
+    ):
+        found = answer(run(*words, *more))["outcomes"]
+        fit = hs.regress("lead + zinc ~ age", frame, rule, random_state=0, **options)
+        for name in ("lead", "zinc"):
+            own = found[name]["coefficients"]["age"]
+            assert own["estimate"] == pytest.approx(fit.coefficients.loc["age", name], abs=1e-8)
+            assert own["learned"] == ("fixed" not in options or name == "zinc")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--fixed", "age=0"], "--fixed is written as 'lead: age=0.04'; got 'age=0'"),
+        (["--fixed", "lead: age=none"], "a number, as in 'lead: age=0.04'; got 'none'"),
+        (["--fixed", "lead: age=1", "--fixed", "lead: age=2"], "age of lead twice"),
+        (["--fixed", "lead: years=1"], "lead has no term 'years'; its terms are Intercept, age"),
+        (["--fixed", "tin: age=1"], "there is no outcome 'tin'"),
+        (["--equal", "lead: age"], "two coefficients at least"),
+        (["--equal", "lead"], "--equal is written as 'lead, zinc: age'; got 'lead'"),
+        (["--truncated", ">=0"], "--truncated is written as 'wage: >=0'; got '>=0'"),
+        (["--truncated", "lead: >=0"], "for a regression of one outcome; got 2"),
+    ],
+)
+def test_what_cannot_be_said_of_coefficients(run, words, sentence):
+    result = run("data.csv", "lead + zinc ~ age", "--blank", "random", *words)
+    assert result.exit_code == 2
+    assert sentence in flat(result)
+
+
+def test_rows_that_are_not_in_the_table(run, tmp_path):
+    whole = pd.read_csv(tmp_path / "data.csv").dropna()
+    whole.to_csv(tmp_path / "whole.csv", index=False)
+    found = answer(run("whole.csv", "lead ~ age", "--truncated", "lead: >=0.5", "--json"))
+    fit = hs.regress("lead ~ age", whole, truncated={"lead": ">=0.5"}, random_state=0)
+    own = found["outcomes"]["lead"]["coefficients"]["age"]
+    assert own["estimate"] == pytest.approx(fit.coefficients.loc["age", "lead"], abs=1e-8)
+    refused = run("data.csv", "lead ~ age", "--truncated", "lead: >=0.5")
+    assert "with --truncated every row in the table shows it" in flat(refused)

@@ -374,8 +374,11 @@ def test_limits_that_nothing_can_lie_below_are_told():
         hs.AssumptionWarning, match=r"limit of 0 or less \(1 in lead, 2 in zinc\)"
     ) as w:
         data = read(text)
-    # Nothing is known of tin, and temp may be negative.
+    # A limit of tin is negative, and temp is.
     assert len(w) == 1
+    for column in ("<0\n0\n2\n", "<0\n<0.5\n", "<=0\n3\n"):
+        with pytest.warns(hs.AssumptionWarning, match="taken to be negative"):
+            read("lead\n" + column)
     assert to_cells(data)[0] == ["<0", "<0", "<0", "<0"]
     assert to_cells(read("lead\n<0.1\n1\n>0\n-1..0\n")) == [["<0.1"], ["1"], [">0"], ["-1..0"]]
 

@@ -80,7 +80,7 @@ def graded(seed=3, n=200):
     return pd.DataFrame(
         {
             "x": x[:, 0], "z": x[:, 1], "works": (0.3 + x[:, 0] + e[:, 0]) > 0.0,
-            "grade": pd.Categorical(grade, ["low", "mid", "high"]),
+            "grade": pd.Categorical(grade, ["low", "mid", "high"], ordered=True),
             "value": value,
         }
     )  # fmt: skip

@@ -56,6 +56,22 @@ REFUSED = {
         {"model": "ill ~ age", "rules": None, "kinds": {"ill": [[1], [2]]}},
         ["texts or numbers", "[[1], [2]]"],
     ),
+    "a truncated outcome that is binary": (
+        {"model": "ill ~ age", "rules": None, "truncated": {"ill": ">=0"}},
+        ["ill has categories", "for a measurement"],
+    ),
+    "categories without an order": (
+        {
+            "model": "site ~ age",
+            "rules": None,
+            "data": pd.DataFrame(DATA).astype({"site": "category"}),
+        },
+        ["without an order: a, b, c", "kinds={'site': ['a', 'b', 'c']}"],
+    ),
+    "an outcome that is always 1": (
+        {"model": "flat ~ age", "rules": None},
+        ["flat has 1 distinct value"],
+    ),
     "a binary outcome of many values": (
         {"model": "zinc ~ age", "rules": None, "kinds": {"zinc": "binary"}},
         ["zinc", "120 values", "'ordered'"],
@@ -256,7 +272,7 @@ REFUSED = {
     ),
     "truncated by nothing": (
         {"model": "zinc ~ age", "rules": None, "truncated": 3},
-        ["truncated must be a set", "got 3"],
+        ["must be a set", "got 3"],
     ),
 }
 
@@ -270,6 +286,44 @@ def test_it_says_what_is_wrong_and_what_to_try(name):
     assert isinstance(caught.value, hs.RuleError) or told.endswith((".", "?"))
     for piece in pieces:
         assert piece in told, told
+
+
+def test_true_and_false_are_binary_though_some_are_not_known():
+    plain = regress("ill ~ age", {"ill": DATA["ill"][5:], "age": AGE[5:]}, None)
+    known = [None] * 5 + DATA["ill"][5:].tolist()
+    for column in (
+        np.array(known, dtype=object),
+        pd.array(known, dtype="boolean"),
+        pd.Series([np.nan] * 5 + known[5:], dtype=object),
+    ):
+        for data in ({"ill": column, "age": AGE}, pd.DataFrame({"ill": column, "age": AGE})):
+            with pytest.warns(hs.AssumptionWarning, match="blank in ill"):
+                found = regress("ill ~ age", data, None)
+            assert found.categories == {"ill": (False, True)}
+            np.testing.assert_allclose(found.weights, plain.weights, atol=1e-6)
+
+
+def ordered_site():
+    order = pd.CategoricalDtype(["c", "a", "b"], ordered=True)
+    return pd.DataFrame({"age": AGE, "site": SITE}).astype({"site": order})
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow", "parquet", "two tables"])
+@pytest.mark.parametrize("kinds", [None, {"site": "ordered"}])
+def test_ordered_categories_keep_their_order(library, kinds, tmp_path):
+    frame = ordered_site()
+    model, data = "site ~ age", frame
+    if library == "polars":
+        pl = pytest.importorskip("polars")
+        data = pl.DataFrame({"age": AGE, "site": pl.Series(SITE, dtype=pl.Enum(["c", "a", "b"]))})
+    elif library == "pyarrow":
+        data = pytest.importorskip("pyarrow").Table.from_pandas(frame)
+    elif library == "parquet":
+        data = tmp_path / "table.parquet"
+        frame.to_parquet(data)
+    elif library == "two tables":
+        model, data = frame[["site"]], frame[["age"]]
+    assert regress(model, data, None, kinds=kinds).categories == {"site": ("c", "a", "b")}
 
 
 @pytest.fixture(scope="module")
@@ -385,3 +439,37 @@ def test_values_on_their_limit_are_told(tmp_path):
         with pytest.warns(hs.AssumptionWarning) as said:
             hs.regress("ill + hours ~ x", data, {"hours": ">=0"}, standard_errors=False)
         assert f"on the limit: hours ({(hours <= 0.0).sum()} times 0)" in str(said[0].message)
+
+
+@pytest.mark.parametrize("rule", [{"lead": ">=0"}, hs.DetectionLimits(lower=0.0)])
+def test_zeros_that_stand_for_what_lies_below_are_asked_about(rule):
+    piled = changed(lead=np.maximum(LEAD, 0.0))
+    with pytest.warns(hs.AssumptionWarning, match=r"exactly on the limit: lead \(\d+ times 0\)"):
+        regress(data=piled, rules=rule)
+
+
+def test_a_series_is_called_by_its_name():
+    frame = pd.DataFrame({"age": AGE, "zinc": ZINC})
+    assert hs.regress(frame.zinc, frame[["age"]]).outcomes == ("zinc",)
+    assert hs.regress(pd.Series(ZINC), frame[["age"]]).outcomes == ("y0",)
+    with pytest.raises(hs.InputError, match="rows with other labels"):
+        hs.regress(frame.zinc[::-1], frame[["age"]])
+
+
+def test_residuals_that_are_as_good_as_zero_are_said_once():
+    """Where the likelihood has no top, that is what there is to say, and not that steps ran out."""
+    line = 1.0 + 2.0 * AGE + 1e-9 * ZINC
+    with pytest.warns(hs.ConvergenceWarning, match="as good as zero"):
+        fit = regress(data=changed(lead=np.where(line > 0.0, line, np.nan)))
+    assert fit.status.name == "ON_DOMAIN_EDGE"
+
+
+def test_the_summary_tells_intervals_from_standard_errors_in_small_tables():
+    few = {name: column[:14] for name, column in DATA.items()}
+    fit = regress("zinc ~ age", few, None)
+    low, high = (end[1, 0] for end in fit.confidence_interval().coefficients)
+    wider = (high - low) / (2.0 * 1.959964 * fit.standard_errors.weights[0, 1]) - 1.0
+    # Student's t with 12 degrees of freedom, and √(14/12).
+    assert wider == pytest.approx(2.178813 / 1.959964 * np.sqrt(14 / 12) - 1.0, abs=1e-5)
+    assert f"up to {wider:.0%} wider than standard errors" in " ".join(fit.summary().split())
+    assert "wider" not in regress("zinc ~ age", {**DATA}, None).summary()

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import halfseen as hs
 from tests.regression.tables import FORMULAS, SELECTION, heckman
@@ -52,3 +53,44 @@ def test_cells_that_were_not_detected_need_a_limit():
         hs.regress(lead, x)
     fit = hs.regress(lead, x, {"lead": ">=0.5"}, standard_errors=False, random_state=0)
     assert fit.seen_share[0] == 0.8
+
+
+def test_errors_of_chances_are_those_of_differences_of_parameters():
+    """The delta method beside the scatter of chances over parameters drawn from their law.
+
+    A standard deviation of 4 000 draws is off by 1.1 %, and the chances are curved: 5 % is 4 of those.
+    """
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=600)
+    e = rng.multivariate_normal([0.0, 0.0], [[1.0, 0.5], [0.5, 1.0]], 600)
+    data = {"x": x, "grade": np.digitize(x + e[:, 0], [-0.5, 0.8]), "ill": x + e[:, 1] > 0.3}
+    fit = hs.regress("grade + ill ~ x", data, kinds={"grade": "ordered"}, random_state=0)
+    new = {"x": [-0.7, 0.4]}
+    chances, errors = fit.predict(new, "categories", standard_error=True)
+    W = np.column_stack([np.ones(2), new["x"]])
+    drawn = rng.multivariate_normal(fit.vector, fit.standard_errors.parameters, 4000)
+    for name, j in (("grade", 0), ("ill", 1)):
+        assert chances[name].sum(axis=1) == pytest.approx(1.0)
+        found = []
+        for one in drawn:
+            weights, _, cuts = fit.unpack(one)
+            ends = np.concatenate([[-np.inf], cuts.get(name, [0.0]), [np.inf]])
+            found.append(np.diff(norm.cdf(ends - (W @ weights[j])[:, None]), axis=1))
+        np.testing.assert_allclose(errors[name], np.std(found, axis=0), rtol=0.05)
+
+
+def test_effects_on_categories_add_up_to_nothing():
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=500)
+    data = {"x": x, "grade": np.digitize(x + rng.normal(size=500), [-0.5, 0.8])}
+    fit = hs.regress("grade ~ x", data, kinds={"grade": "ordered"}, random_state=0)
+    found = fit.marginal_effects("x", "categories")
+    assert found.outcomes == ("grade: 0", "grade: 1", "grade: 2")
+    assert found.effects.sum() == pytest.approx(0.0, abs=1e-9)
+    # Chances at x moved a little, by hand.
+    high, low = (fit.predict({"x": x + by}, "categories")["grade"] for by in (1e-4, -1e-4))
+    np.testing.assert_allclose(found.effects[0], (high - low).mean(axis=0) / 2e-4, atol=1e-6)
+    assert (found.standard_errors > 0.0).all()
+    # Of an ordered outcome nothing is seen but its category.
+    assert np.isnan(fit.marginal_effects("x", "seen").effects).all()
+    assert np.isnan(fit.marginal_effects("x", "seen").standard_errors).all()

@@ -93,3 +93,13 @@ def test_only_one_outcome_may_leave_rows_out():
     data = _table() | {"z": np.zeros(_table()["y"].size)}
     with pytest.raises(hs.InputError, match="one outcome"):
         hs.regress("y + z ~ x", data, truncated={"y": ">=1"})
+
+
+def test_rows_that_do_not_tell_how_many_are_missing():
+    """A tail that falls more slowly than that of any normal law, however far out it begins."""
+    rng = np.random.default_rng(0)
+    data = {"y": rng.lognormal(size=80), "x": rng.normal(size=80)}
+    with pytest.warns(hs.ConvergenceWarning, match="missing ones of y are: .* take logarithms"):
+        fit = hs.regress("y ~ x", data, truncated={"y": ">0"})
+    assert fit.status.name == "ON_DOMAIN_EDGE"
+    assert fit.covariance is None

@@ -9,7 +9,13 @@ import typer
 from halfseen.cli import options as o
 from halfseen.cli.inputs import in_pieces
 from halfseen.cli.regression_in_pieces import Words, regress_in_pieces
-from halfseen.cli.regression_inputs import RegressionInput, read_regression_input
+from halfseen.cli.regression_inputs import (
+    RegressionInput,
+    read_equal,
+    read_fixed,
+    read_regression_input,
+    read_truncated,
+)
 from halfseen.cli.running import (
     LOOK,
     as_json_text,
@@ -112,6 +118,31 @@ Strength = Annotated[
         help="Of the penalty; chosen by rows that are held out, where it is not said.",
     ),
 ]
+Fixed = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COEFFICIENT",
+        rich_help_panel=MODEL,
+        help="A coefficient that is known: 'lead: age=0.04'. May be repeated.",
+    ),
+]
+Equal = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COEFFICIENTS",
+        rich_help_panel=MODEL,
+        help="Coefficients that are the same: 'lead, zinc: age', or 'lead: age = zinc: years'. May be "
+        "repeated.",
+    ),
+]
+Truncated = Annotated[
+    str | None,
+    typer.Option(
+        metavar="RULE",
+        rich_help_panel=HIDDEN,
+        help="Where the one outcome had to lie for its row to be in the table at all: 'wage: >=0'.",
+    ),
+]
 DropMissing = Annotated[
     bool,
     typer.Option(
@@ -130,9 +161,12 @@ def regress(
     data: Data,
     formulas: Formulas,
     select: Select = None,
+    truncated: Truncated = None,
     kind: Kinds = None,
     diagonal: Diagonal = False,
     covariance: o.Structure = None,
+    fixed: Fixed = None,
+    equal: Equal = None,
     robust: Robust = False,
     cluster: Cluster = None,
     weights: Weights = None,
@@ -160,6 +194,8 @@ def regress(
         raise InputError("--diagonal is --covariance diagonal: give one of them.")
     if diagonal or covariance is not None:
         more["covariance"] = "diagonal" if diagonal else covariance
+    more |= {"fixed": read_fixed(fixed), "equal": read_equal(equal)}
+    more["truncated"] = read_truncated(truncated)
     if checkpoint is not None or resume:
         more |= {"checkpoint": checkpoint, "every": every, "resume": resume}
     with warnings_as_lines():

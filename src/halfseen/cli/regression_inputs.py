@@ -65,7 +65,9 @@ def read_regression_input(
     told = read_kinds(kinds, outcomes)
     latent = {*(str(one.by) for one in selections)}
     latent |= {name for name, kind in told.items() if kind != "continuous"}
-    table, columns = _read_columns(wanted, [name for name in outcomes if name not in latent])
+    measured = [name for name in outcomes if name not in latent]
+    words = {name: kind for name, kind in told.items() if not isinstance(kind, str)}
+    table, columns = _read_columns(wanted, measured, words)
     told = {name: as_in_column(columns, name, kind) for name, kind in told.items()}
     _doubt_two_values(columns, told)
     # Rules may speak of covariates too.
@@ -182,10 +184,68 @@ def read_kinds(kinds: Sequence[str] | None, outcomes: Sequence[str]) -> dict[str
     return out
 
 
+def read_fixed(given: Sequence[str] | None) -> dict[str, dict[str, float]] | None:
+    """Read what --fixed says: 'lead: age=0.04', 'lead, zinc: age=0'."""
+    out: dict[str, dict[str, float]] = {}
+    for text in given or ():
+        # A name of a term may have an equals sign of its own.
+        coefficient, _, value = text.rpartition("=")
+        outcomes, term = _coefficient("--fixed", text, coefficient, "lead: age=0.04")
+        try:
+            number = float(value)
+        except ValueError:
+            raise InputError(
+                f"--fixed gives a coefficient a number, as in 'lead: age=0.04'; got {value.strip()!r} "
+                f"in {text!r}."
+            ) from None
+        for outcome in outcomes:
+            if term in out.setdefault(outcome, {}):
+                raise InputError(f"--fixed speaks of {term} of {outcome} twice.")
+            out[outcome][term] = number
+    return out or None
+
+
+def read_equal(given: Sequence[str] | None) -> list[list[tuple[str, str]]] | None:
+    """Read what --equal says: 'lead, zinc: age', or 'lead: age = zinc: years'."""
+    out = []
+    for text in given or ():
+        group = []
+        for part in text.split(" = "):
+            outcomes, term = _coefficient("--equal", text, part, "lead, zinc: age")
+            group += [(outcome, term) for outcome in outcomes]
+        if len(group) < 2:
+            raise InputError(
+                "--equal speaks of two coefficients at least, as in 'lead, zinc: age' or 'lead: age = "
+                f"zinc: years'; got {text!r}."
+            )
+        out.append(group)
+    return out or None
+
+
+def _coefficient(option: str, text: str, part: str, example: str) -> tuple[list[str], str]:
+    """Return the outcomes and the term of a coefficient."""
+    before, _, term = part.partition(":")
+    if not before.strip() or not term.strip():
+        raise InputError(f"{option} is written as '{example}'; got {text!r}.")
+    return split_names(before), term.strip()
+
+
+def read_truncated(given: str | None) -> dict[str, str] | None:
+    """Read what --truncated says: 'wage: >=0'."""
+    if given is None:
+        return None
+    name, _, where = given.partition(":")
+    if not name.strip() or not where.strip():
+        raise InputError(f"--truncated is written as 'wage: >=0'; got {given!r}.")
+    return {name.strip(): where.strip()}
+
+
 # The table.
 
 
-def _read_columns(wanted: TableOptions, measured: Sequence[str]) -> tuple[Columns, MixedColumns]:
+def _read_columns(
+    wanted: TableOptions, measured: Sequence[str], categories: Mapping[str, Sequence[str]]
+) -> tuple[Columns, MixedColumns]:
     form = cell_form(wanted)
     table: Columns
     if wanted.data.lower().endswith(PARQUET):
@@ -194,7 +254,8 @@ def _read_columns(wanted: TableOptions, measured: Sequence[str]) -> tuple[Column
         table = FileColumns(open_csv(wanted, form))
     if wanted.index and wanted.index not in table.names:
         raise InputError(f"--index: there is no column {wanted.index!r} in {table.source}.")
-    return table, read_mixed(table, form, measured, **how_to_read(wanted))
+    read = read_mixed(table, form, measured, categories=categories, **how_to_read(wanted))
+    return table, read
 
 
 def as_in_column(columns: PlainColumns, name: str, kind: Any) -> Any:
@@ -220,7 +281,7 @@ def _doubt_two_values(columns: MixedColumns, told: Mapping[str, Any]) -> None:
     """Raise where an outcome has two values alone, and nobody said what it is."""
     for name, data in columns.intervals.items():
         seen = data.values[data.seen]
-        if name not in told and seen.size and np.isin(seen, (0.0, 1.0)).all():
+        if name not in told and np.array_equal(np.unique(seen), (0.0, 1.0)):
             binary, other = (shlex.quote(f"{name}: {one}") for one in ("binary", "continuous"))
             raise InputError(
                 f"{name} holds 0 and 1 alone. Say --kind {binary} for a probit (a latent number whose "

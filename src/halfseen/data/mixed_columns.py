@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -69,6 +69,7 @@ def read_mixed(
     measured: Sequence[str],
     *,
     companions: bool = True,
+    categories: Mapping[str, Collection[str]] | None = None,
     **reading: Any,
 ) -> MixedColumns:
     r"""Read outcomes by the grammar of cells, with their flags or ends, and other columns as plain ones.
@@ -81,10 +82,12 @@ def read_mixed(
     table : FileColumns or FrameColumns
     form : CellFormat
     measured : names
-        Outcomes whose cells may be limits. Those that hold truths stay plain columns; those that are not
-        in the table are left to who asks for them.
+        Outcomes whose cells may be limits. Those that hold truths, or categories in order, stay plain
+        columns; those that are not in the table are left to who asks for them.
     companions : bool
         As in ``read_csv``.
+    categories : mapping, optional
+        Words that are categories of a column, though they may mean elsewhere that a cell is missing.
     **reading
         More options of ``read_csv``: index, unreadable, flags, limits, saturated.
 
@@ -116,8 +119,9 @@ def read_mixed(
     for name in measured:
         beside = name.casefold() in spoken.values()
         if name in table.names:
-            raw = table.column(list(table.names).index(name))
-            if _holds_truths(raw, form):
+            place = list(table.names).index(name)
+            raw = table.column(place)
+            if _holds_truths(raw, form) or table.levels(place) is not None:
                 continue
             _check_words(raw, form)
         elif not beside:
@@ -138,13 +142,20 @@ def read_mixed(
         name = names[place]
         if name in intervals:
             return _seen_values(name, intervals[name])
-        return plain_column(table.column(place_of[name]), form, table.lines)
+        raw, levels = table.column(place_of[name]), table.levels(place_of[name])
+        if levels is not None and raw.texts is not None:
+            # Categories as they are, whatever else such a word may mean.
+            return PlainColumn(name, np.array(raw.texts, dtype=object), levels, ordered=True)
+        return plain_column(raw, form, table.lines, (categories or {}).get(name, ()))
 
     return MixedColumns(names, table.rows, read, intervals)
 
 
 def plain_column(
-    raw: RawColumn, form: CellFormat, lines: Sequence[int] | None = None
+    raw: RawColumn,
+    form: CellFormat,
+    lines: Sequence[int] | None = None,
+    categories: Collection[str] = (),
 ) -> PlainColumn:
     """Return a column as numbers, as truths, or as texts; missing cells are NaN or None."""
     if raw.kind and raw.kind != "true and false":
@@ -161,7 +172,7 @@ def plain_column(
     odd[list(cells.problems)] = True
     if not odd.any():
         return _of_numbers(raw.name, np.where(seen, cells.lower, np.nan))
-    texts = [_text(raw.text(row), form) for row in range(len(seen))]
+    texts = [_text(raw.text(row), form, categories) for row in range(len(seen))]
     values = np.array([text if text is None else TRUTHS.get(text.casefold()) for text in texts])
     if not any(
         text is not None and value is None for text, value in zip(texts, values, strict=True)
@@ -180,9 +191,11 @@ def _of_numbers(name: str, values: NDArray[np.float64]) -> PlainColumn:
     return PlainColumn(name, np.array(values), None, bool((np.trunc(known) == known).all()))
 
 
-def _text(text: str, form: CellFormat) -> str | None:
+def _text(text: str, form: CellFormat, categories: Collection[str] = ()) -> str | None:
     """Return a cell as a category; None where it is missing."""
     text = text.strip()
+    if text in categories:
+        return text
     return None if not text or read_cell(text, form) == BLANK else text
 
 

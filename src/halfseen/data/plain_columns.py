@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from halfseen.checks import is_iterable, is_time
 from halfseen.data.factors import quoted, shown
 from halfseen.data.interval_data import IntervalData
-from halfseen.data.raw_columns import FrameColumns, is_nothing
+from halfseen.data.raw_columns import FrameColumns, is_nothing, is_ordered
 from halfseen.data.table import (
     LIBRARIES,
     OtherTable,
@@ -33,14 +33,15 @@ Level = str | bool | int | float
 class PlainColumn(NamedTuple):
     """A column of numbers (float64, NaN where missing), or of texts and truths (objects, None).
 
-    ``levels`` are those of a categorical column, in its own order; ``whole`` says that the numbers were
-    integers where they came from.
+    ``levels`` are those of a categorical column, as it lists them, and ``ordered`` says that they go
+    from the lowest to the highest; ``whole`` says that the numbers were integers where they came from.
     """
 
     name: str
     values: NDArray[Any]
     levels: tuple[Level, ...] | None = None
     whole: bool = False
+    ordered: bool = False
 
     @property
     def is_numbers(self) -> bool:
@@ -230,7 +231,8 @@ def _of_series(name: str, column: Any) -> PlainColumn:
         if type(column).__module__.startswith("polars") and kind == nw.Categorical:
             # In the order in which polars met them, in whatever frame.
             levels = sorted(levels, key=str)
-        return read._replace(levels=tuple(level for level in levels if level is not None))
+        known = tuple(level for level in levels if level is not None)
+        return read._replace(levels=known, ordered=is_ordered(series))
     if kind.is_numeric() and not kind.is_decimal():
         floats = np.asarray(series.cast(nw.Float64).to_numpy(), dtype=float).view()
         # Perhaps the frame's own memory.

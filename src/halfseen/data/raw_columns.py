@@ -129,13 +129,7 @@ class FrameColumns:
     def levels(self, place: int) -> tuple[str, ...] | None:
         """Return the categories of a column in their own order; None where they have none."""
         nw, series = _narwhals(), self._table[:, place]
-        native = series.to_native()
-        ordered = {
-            "pandas": lambda: native.cat.ordered,
-            "polars": lambda: series.dtype == nw.Enum,
-            "pyarrow": lambda: native.type.ordered,
-        }
-        if series.dtype not in (nw.Categorical, nw.Enum) or not ordered[str(self.frame)]():
+        if series.dtype not in (nw.Categorical, nw.Enum) or not is_ordered(series):
             return None
         return tuple(map(str, series.cat.get_categories().to_list()))
 
@@ -177,6 +171,19 @@ def column_of_objects(name: str, values: Sequence[Any]) -> RawColumn:
             texts[row] = str(value)
     only_numbers = all(text is None for text in texts)
     return RawColumn(name, None if only_numbers else texts, numbers_read)
+
+
+def is_ordered(categories: Any) -> bool:
+    """Whether the categories of a series of narwhals go from the lowest to the highest."""
+    native = categories.to_native()
+    if hasattr(native, "cat") and hasattr(native.cat, "ordered"):
+        return bool(native.cat.ordered)
+    # Of pyarrow the type says it; of polars it is the other type of categories that has no order.
+    return (
+        bool(getattr(native.type, "ordered", False))
+        if hasattr(native, "type")
+        else (categories.dtype == _narwhals().Enum)
+    )
 
 
 def is_nothing(value: Any) -> bool:

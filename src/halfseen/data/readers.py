@@ -439,17 +439,19 @@ def _tell_estimated(read: dict[str, ReadColumn]) -> None:
 
 
 def _tell_odd_limits(read: dict[str, ReadColumn]) -> None:
-    """Warn of limits that no value of a positive column can lie below."""
+    """Warn of limits that nothing can lie below, if what is measured is positive."""
     counts = {}
     for name, cells in read.items():
         seen = cells.lower[cells.lower == cells.upper]
-        if seen.size and (seen > 0.0).all():
+        # Where nothing is seen, limits say whether there are negative numbers.
+        known = seen if seen.size else cells.upper[np.isfinite(cells.upper)]
+        if not (known < 0.0).any():
             counts[name] = int((np.isneginf(cells.lower) & (cells.upper <= 0.0)).sum())
     if any(counts.values()):
         _warn(
-            f"cells lie below a limit of 0 or less ({_by_column(counts)}), though all seen values of "
-            "the column are positive. If 0 stands for a limit that is not known, write ND; a "
-            "limit that is known belongs in the cell."
+            f"cells lie below a limit of 0 or less ({_by_column(counts)}), though no seen value of the "
+            "column is negative: they are taken to be negative. If 0 stands for a limit that is not "
+            "known, write ND; a limit that is known belongs in the cell."
         )
 
 

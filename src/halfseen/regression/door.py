@@ -37,13 +37,20 @@ from halfseen.seeds import RandomState, seed_of
 from halfseen.solvers.full_information.checkpoint import EVERY, open_checkpoint
 from halfseen.solvers.full_information.full import ACCURACY, MOST_STEPS
 from halfseen.solvers.full_information.learn import Settings
-from halfseen.solvers.prepare import limits_reached, warn, warn_of_piles
+from halfseen.solvers.prepare import warn
 from halfseen.solvers.regression.estimate import RegressionEstimate
 from halfseen.solvers.regression.learn_penalised import learn_penalised, read_penalty
 from halfseen.solvers.regression.learn_regression import learn_regression
 from halfseen.solvers.regression.learn_truncated import learn_truncated
 from halfseen.solvers.regression.model import Model, Penalty
-from halfseen.solvers.regression.outcomes import Carried, Outcomes, read_outcomes, split_rules
+from halfseen.solvers.regression.outcomes import (
+    Carried,
+    Outcomes,
+    are_truths,
+    kinds_by_name,
+    read_outcomes,
+    split_rules,
+)
 from halfseen.solvers.result import Status, name_some
 from halfseen.solvers.structures import BlockDiagonal, Structure
 from halfseen.solvers.structures.base import read_part
@@ -205,12 +212,16 @@ def regress(
         design, columns = _of_formula(model, data, indices, kinds)
         kinds = columns.kinds
     else:
+        if type(model).__name__ == "Series":
+            # A table of one column, which is called as the series.
+            model = model.to_frame(model.name or "y0")
         _need_the_same_labels(model, data)
-        design, columns = _of_arrays(model, data, names, intercept)
+        design, columns = _of_arrays(model, data, names, intercept, kinds)
+        kinds = columns.kinds
     if truncated is not None:
         if kept is not None:
             raise InputError("a truncated regression takes a moment, and writes no checkpoints.")
-        rules = _truncation(columns.cells, rules, truncated)
+        rules = _truncation(columns.cells, rules, kinds, truncated)
     carried = _carried(rules, list(columns.cells), data)
     if missing_at_random is not None:
         missing_at_random = _in_order("missing_at_random", missing_at_random, [*columns.cells])
@@ -219,9 +230,6 @@ def regress(
         raise InputError(
             f"outcomes have {len(outcomes.data)} rows, but regressors {len(design.matrix)}."
         )
-    warn_of_piles(
-        limits_reached(outcomes.data.values, outcomes.rule), outcomes.names, outcomes.rule
-    )
     pull = read_penalty(penalty, strength, robust or cluster is not None, truncated is not None)
     counts = read_weights(weights, data, len(design.matrix))
     if counts is not None and not counts.all():
@@ -296,9 +304,10 @@ def _of_formula(
 
 
 def _of_arrays(
-    Y: Any, X: Any, names: Sequence[str] | None, intercept: bool
+    Y: Any, X: Any, names: Sequence[str] | None, intercept: bool, kinds: Mapping[str, Any] | None
 ) -> tuple[Design, Cells]:
     """Read outcomes and regressors that are tables of their own."""
+    told = kinds_by_name(kinds)
     if X is None:
         raise InputError(
             "regressors are needed: regress(formula, data), or regress(Y, X) for arrays; for a mean "
@@ -319,7 +328,8 @@ def _of_arrays(
         cells: dict[str, Any] = {name: column_of(Y, j) for j, name in enumerate(called)}
     elif isinstance(Y, Mapping) or frame_kind(Y) is not None:
         columns = columns_of(Y)
-        cells = outcome_cells(list(columns), Y, set(), None).cells
+        read = outcome_cells(list(columns), Y, set(), kinds)
+        cells, told = read.cells, read.kinds
     else:
         values = np.atleast_1d(real_array("the outcomes", Y))
         values = values[:, None] if values.ndim == 1 else values
@@ -331,7 +341,7 @@ def _of_arrays(
                 f"names must be {table.values.shape[1]}, one for each outcome; got {len(called)}."
             )
         cells = {name: table.values[:, j] for j, name in enumerate(called)}
-    return design_of_arrays(X, outcomes=list(cells), intercept=intercept), Cells(cells, {})
+    return design_of_arrays(X, outcomes=list(cells), intercept=intercept), Cells(cells, told)
 
 
 def _carried(given: Any, outcomes: Sequence[str], data: Any) -> Carried | None:
@@ -381,7 +391,9 @@ def _in_order(name: str, given: Any, outcomes: Sequence[str]) -> Any:
     return given.to_numpy()
 
 
-def _truncation(cells: Mapping[str, Any], rules: Any, given: Any) -> Missingness:
+def _truncation(
+    cells: Mapping[str, Any], rules: Any, kinds: Mapping[str, Any] | None, given: Any
+) -> Missingness:
     """Read in which set the outcome of a row must lie for the row to be in the table."""
     if len(cells) != 1:
         raise InputError(
@@ -389,27 +401,36 @@ def _truncation(cells: Mapping[str, Any], rules: Any, given: Any) -> Missingness
         )
     if rules is not None:
         raise InputError(
-            "truncated says why rows are not there; hidden cells need rules without it."
+            f"{argument('truncated')} says why rows are not there; hidden cells need rules without it."
         )
     ((name, column),) = cells.items()
-    values = column.values if isinstance(column, IntervalData) else np.asarray(column, dtype=float)
+    kind = kinds_by_name(kinds).get(name, "continuous")
+    if kind != "continuous" or (not isinstance(column, IntervalData) and are_truths(column)):
+        raise InputError(
+            f"{name} has categories, of which no value is seen, so it cannot lie in a set that rows "
+            f"are left out by. {argument('truncated')} is for a measurement; leave it out here."
+        )
+    values = column.values if isinstance(column, IntervalData) else real_array(name, column)
     if np.isnan(values).any():
         row = int(np.flatnonzero(np.isnan(values))[0])
         raise InputError(
-            "the outcome is not seen; with truncated every row in the table shows it. Leave such "
-            "rows out.",
+            f"the outcome is not seen; with {argument('truncated')} every row in the table shows it. "
+            "Leave such rows out.",
             row,
             name,
         )
     if isinstance(given, Mapping):
         if list(given) != [name]:
-            raise InputError(f"truncated must speak of the outcome {name}; got {list(given)!r}.")
+            raise InputError(
+                f"{argument('truncated')} must speak of the outcome {name}; got {list(given)!r}."
+            )
         given = given[name]
     if isinstance(given, str):
         given = read_rules({name: given})
     if not isinstance(given, Missingness | SeenSet):
         raise InputError(
-            f"truncated must be a set, such as {{{name!r}: '>=0'}} or between(0, 10); got {given!r}."
+            f"{argument('truncated')} must be a set, such as {{{name!r}: '>=0'}} or between(0, 10); "
+            f"got {given!r}."
         )
     rule = given if isinstance(given, Missingness) else SelfCensoring([given])
     return rule.for_columns([name])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from halfseen.data.design import ArrayCoding, columns_of
 from halfseen.data.table import frame_kind
 from halfseen.errors import InputError
-from halfseen.solvers.regression.prediction import predicted
+from halfseen.solvers.regression.prediction import category_tables, predicted
 
 if TYPE_CHECKING:
     from halfseen.regression.fit import RegressionFit
@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 # Steps of the variable, as a share of its standard deviation.
 STEP = 1e-4
-KINDS = ("latent", "seen", "hidden_probability")
+KINDS = ("latent", "seen", "hidden_probability", "categories")
 # Regressors of which the square is still a double.
 LARGEST = 1e100
 
@@ -35,7 +35,9 @@ class MarginalEffects:
     changes : tuple of str
         What changes, for each row of ``effects``: the slope, or one category against the reference.
     outcomes : tuple of str
+        What is predicted: outcomes, or their categories.
     effects, standard_errors : arrays of shape (changes, outcomes)
+        NaN where the prediction says nothing of an outcome.
 
     Examples
     --------
@@ -77,31 +79,32 @@ def marginal_effects(fit: RegressionFit, variable: str, kind: str, new: Any) -> 
     counts = None if fit.source is None or new is not None else fit.source.model.row_weights
     matrices = [tuple(design.matrix_for(one) for one in pair) for pair in pairs]
 
-    def ask(vector: Floats) -> Floats:
-        weights, residual, _ = fit.unpack(vector)
-        rows = [
-            (
-                predicted(fit, kind, weights, residual, high)
-                - predicted(fit, kind, weights, residual, low)
-            )
-            for low, high in matrices
-        ]
-        return np.nan_to_num(
-            np.array([np.average(row, axis=0, weights=counts) for row in rows]) / divisor
-        )
+    def at(vector: Floats, W: Floats) -> Floats:
+        if kind == "categories":
+            return np.hstack([*category_tables(fit, vector, W).values()])
+        return predicted(fit, kind, *fit.unpack(vector)[:2], W)
 
-    value = np.asarray(ask(fit.vector))
+    def ask(vector: Floats) -> Floats:
+        rows = [at(vector, high) - at(vector, low) for low, high in matrices]
+        return np.array([np.average(row, axis=0, weights=counts) for row in rows]) / divisor
+
+    value = ask(fit.vector)
+    said = ~np.isnan(value)
     errors = np.full(value.shape, np.nan)
     if fit.penalty is None:
-        errors = np.asarray(fit.standard_errors.of_vector(ask).standard_error)
+        found = fit.standard_errors.of_vector(lambda vector: np.where(said, ask(vector), 0.0))
+        errors = np.where(said, found.standard_error, np.nan)
+    names = list(fit.outcomes)
+    if kind == "categories":
+        latent = [name for name in fit.outcomes if name in fit.categories]
+        names = [f"{name}: {one}" for name in latent for one in fit.categories[name]]
     if fit.frame == "pandas":
         import pandas as pd
 
         value, errors = (
-            pd.DataFrame(table, index=list(changes), columns=list(fit.outcomes))
-            for table in (value, errors)
+            pd.DataFrame(table, index=list(changes), columns=names) for table in (value, errors)
         )
-    return MarginalEffects(variable, kind, tuple(changes), fit.outcomes, value, errors)
+    return MarginalEffects(variable, kind, tuple(changes), tuple(names), value, errors)
 
 
 def _check_rows(matrix: Floats) -> None:

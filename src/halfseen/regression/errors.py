@@ -238,6 +238,12 @@ class RegressionErrors:
         weights = np.where(self.fit.mask, self.fit.weights, np.nan)
         return Limits(weights - half, weights + half)
 
+    def widening(self, level: float) -> float:
+        """Return how much wider the widest interval of a coefficient is than by normal errors alone."""
+        own = self.fit.free.any(axis=1)
+        ratio = self.quantiles(level) * self._stretch / ndtri(0.5 + 0.5 * level)
+        return float(np.max(ratio[own], initial=1.0)) - 1.0
+
     def p_values(self) -> Floats:
         """Two-sided p-values of each coefficient being 0; NaN where it is not learned."""
         errors = self.weights * self._stretch[:, None]

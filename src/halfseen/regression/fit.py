@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -31,7 +31,7 @@ from halfseen.solvers.regression.learn_truncated import quantile_residuals
 from halfseen.solvers.regression.outcomes import Outcomes
 from halfseen.solvers.regression.places import Place
 from halfseen.solvers.regression.prediction import (
-    category_probabilities,
+    category_tables,
     drawn_outcomes,
     expected_outcomes,
     place_of,
@@ -48,7 +48,7 @@ Floats = NDArray[np.float64]
 
 KINDS = ("latent", "seen", "hidden_probability", "given_seen", "categories")
 # Those whose standard errors come from those of the parameters.
-WITH_ERRORS = KINDS[:3]
+WITH_ERRORS = tuple(kind for kind in KINDS if kind != "given_seen")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -294,12 +294,13 @@ class RegressionFit(RegressionEstimate):
               the row where not.
             - ``categories``: the probabilities of the categories of latent outcomes, by name.
         standard_error : bool
-            Whether to return standard errors too, from those of the parameters (``latent``, ``seen``
-            and ``hidden_probability``).
+            Whether to return standard errors too, from those of the parameters (of all but
+            ``given_seen``).
 
         Returns
         -------
-        array of shape (m, outcomes), or a pandas frame; a pair of them with standard errors
+        array of shape (m, outcomes), or a pandas frame; of ``categories`` one for each latent outcome,
+        by name. A pair of them with standard errors.
 
         Examples
         --------
@@ -329,12 +330,13 @@ class RegressionFit(RegressionEstimate):
             values = expected_outcomes(self, outcomes, W)
             return self._rows(values, index)
         if kind == "categories":
-            return self._categories(W, index)
+            return self._categories(W, index, standard_error)
 
         def ask(weights: Floats, residual: Floats) -> Floats:
             return predicted(self, kind, weights, residual, W)
 
-        value = self._rows(ask(self.weights, self.residual), index)
+        said = ask(self.weights, self.residual)
+        value = self._rows(said, index)
         if not standard_error:
             return value
 
@@ -343,7 +345,7 @@ class RegressionFit(RegressionEstimate):
             return np.nan_to_num(ask(weights, residual))
 
         errors = self.standard_errors.of_vector(of_vector).standard_error
-        return value, self._rows(np.asarray(errors), index)
+        return value, self._rows(np.where(np.isnan(said), np.nan, errors), index)
 
     def marginal_effects(
         self, variable: str, kind: str = "seen", new: Any = None
@@ -356,7 +358,7 @@ class RegressionFit(RegressionEstimate):
         ----------
         variable : str
             A column of the data.
-        kind : {"latent", "seen", "hidden_probability"}
+        kind : {"latent", "seen", "hidden_probability", "categories"}
             Which prediction, as in ``predict``.
         new : data frame or mapping, optional
             Rows to average over; those that were fitted otherwise.
@@ -364,7 +366,8 @@ class RegressionFit(RegressionEstimate):
         Returns
         -------
         MarginalEffects
-            ``effects`` and ``standard_errors``, a row for each change and a column for each outcome.
+            ``effects`` and ``standard_errors``, a row for each change and a column for each outcome;
+            with ``categories`` a column for each category of a latent outcome, "grade: low".
 
         Examples
         --------
@@ -648,16 +651,22 @@ class RegressionFit(RegressionEstimate):
         index = index if isinstance(index, pd.Index) and len(index) == len(values) else None
         return pd.DataFrame(values, index=index, columns=list(self.outcomes))
 
-    def _categories(self, W: Floats, index: Any) -> dict[str, Any]:
-        """Probabilities of the categories of each latent outcome."""
-        eta, out = predictor(self.weights, W), {}
-        for j, name in enumerate(self.outcomes):
-            if name in self.categories:
-                cuts = self.cut_points.get(name, np.zeros(1))
-                out[name] = category_probabilities(eta[:, j], np.asarray(cuts))
-        if not out:
-            raise InputError("no outcome is binary or ordered, so there are no categories.")
-        return {name: self._category_table(name, table, index) for name, table in out.items()}
+    def _categories(self, W: Floats, index: Any, standard_error: bool) -> Any:
+        """Return probabilities of the categories of each latent outcome, and their standard errors."""
+
+        def ask(vector: Floats) -> dict[str, Floats]:
+            return category_tables(self, vector, W)
+
+        def named(tables: Mapping[str, Floats]) -> dict[str, Any]:
+            return {name: self._category_table(name, one, index) for name, one in tables.items()}
+
+        tables = ask(self.vector)
+        if not standard_error:
+            return named(tables)
+        found = self.standard_errors.of_vector(lambda vector: np.hstack([*ask(vector).values()]))
+        ends = np.cumsum([one.shape[1] for one in tables.values()])[:-1]
+        errors = np.split(np.asarray(found.standard_error), ends, axis=1)
+        return named(tables), named(dict(zip(tables, errors, strict=True)))
 
     def _category_table(self, name: str, table: Floats, index: Any) -> Any:
         if self.frame != "pandas":

@@ -17,7 +17,14 @@ from halfseen.errors import InputError
 from halfseen.missingness.selection import Selection
 from halfseen.missingness.written import NotSaved
 from halfseen.solvers.regression.estimate import RegressionEstimate
-from halfseen.solvers.regression.outcomes import Carried, Outcomes, kinds_by_name, read_outcomes
+from halfseen.solvers.regression.outcomes import (
+    Carried,
+    Outcomes,
+    are_truths,
+    kinds_by_name,
+    order_of,
+    read_outcomes,
+)
 from halfseen.solvers.result import name_some
 
 
@@ -51,11 +58,10 @@ def outcome_cells(
         else:
             columns.check(name, "the outcome")
             column = columns.column(name)
-            if column.levels is not None and name not in told:
-                told[name] = [level for level in column.levels if level in set(column.values)]
-            values = column.values
-            truths = values.dtype == object and all(isinstance(v, bool) for v in values)
-            cells[name] = values.astype(bool) if truths else values
+            if column.levels is not None:
+                own, present = (column.levels, column.ordered), set(column.values)
+                told[name] = order_of(name, told.get(name), *own, present)
+            cells[name] = column.values
     return Cells(cells, told)
 
 
@@ -71,12 +77,18 @@ def _text_columns(data: Any, outcomes: Sequence[str], told: Mapping[str, Any]) -
         and name not in told
         and (raw := frame.column(list(frame.names).index(name))).texts is not None
         and not raw.kind
-        and not _is_categorical(data, name)
+        and not _says_what_it_is(data, name)
     ]
 
 
-def _is_categorical(data: Any, name: str) -> bool:
-    return "categ" in str(getattr(data[name], "dtype", "")).lower()
+def _says_what_it_is(data: Any, name: str) -> bool:
+    """Whether a column holds categories, or true and false."""
+    try:
+        column = columns_of(data).column(name)
+    except InputError:
+        # Numbers and texts side by side.
+        return False
+    return column.levels is not None or are_truths(column.values)
 
 
 def _read_texts(data: Any, names: Sequence[str]) -> dict[str, IntervalData]:

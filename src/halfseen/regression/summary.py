@@ -28,13 +28,16 @@ Floats = NDArray[np.float64]
 
 # Correlations of residuals that are listed, and the smallest p-value that is written out.
 MOST_CORRELATIONS, SMALLEST_P = 12, 1e-4
+# Intervals that are wider than normal ones by this share are told apart from standard errors.
+MUCH_WIDER = 0.02
 
 
 def summarise(fit: RegressionFit, level: float) -> str:
     """Return tables of coefficients, of residuals, and what there is to know about them."""
     parts = [_head(fit)]
     parts += [_equation(fit, j, level) for j in range(len(fit.outcomes))]
-    parts += [_residuals(fit, level), structure_lines(fit.structure), _fit_lines(fit), _notes(fit)]
+    parts += [_residuals(fit, level), structure_lines(fit.structure)]
+    parts += [[*_fit_lines(fit), *_wider(fit, level)], _notes(fit)]
     return "\n".join("\n".join(part) for part in parts if part)
 
 
@@ -147,6 +150,18 @@ def _fit_lines(fit: RegressionFit) -> list[str]:
         f"Log-likelihood {fit.log_likelihood:.3f} with {fit.parameters} parameters; "
         f"AIC {fit.aic:.2f}, BIC {fit.bic:.2f}.",
     ]
+
+
+def _wider(fit: RegressionFit, level: float) -> list[str]:
+    """Say so where p-values and intervals are not those of a normal law with the errors shown."""
+    by = fit.standard_errors.widening(level) if fit.covariance is not None else 0.0
+    if by < MUCH_WIDER:
+        return []
+    text = (
+        f"p-values and intervals are Student's t, from the {'clusters' if fit.clusters else 'rows'} "
+        f"less what they were spent on: up to {by:.0%} wider than standard errors by themselves say."
+    )
+    return textwrap.wrap(text, WIDTH)
 
 
 def _notes(fit: RegressionFit) -> list[str]:

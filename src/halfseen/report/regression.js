@@ -264,14 +264,10 @@
   // The probability of each category, told apart by colour and dash.
   function chances(equation, variable, x, part) {
     const many = equation.categories.length;
-    return equation.categories.map(([name], k) => {
-      const look = { color: colour(LINES[k % LINES.length]), dash: DASHES[Math.floor(k / LINES.length) % DASHES.length] };
-      const y = part["chance_" + k], written = label(name, 30);
-      return {
-        type: variable.levels ? "marks" : "line", name: written, y, width: 2.2, size: 9, symbol: k % 2 ? "diamond" : "circle", ...look,
-        x: variable.levels ? x.map((v) => v + 0.5 * ((k + 0.5) / many - 0.5)) : x, text: y.map((p) => `${written}: ${percent(p)}`),
-      };
-    });
+    return equation.categories.flatMap(([name], k) => curve(variable, x, part, "chance_" + k, {
+      name: label(name, 30), colour: LINES[k % LINES.length], dash: DASHES[Math.floor(k / LINES.length) % DASHES.length],
+      symbol: k % 2 ? "diamond" : "circle", shift: 0.5 * ((k + 0.5) / many - 0.5),
+    }));
   }
 
   function effectReading(equation, variable, part) {

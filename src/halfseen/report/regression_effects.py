@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from halfseen.data.design import Design, columns_of
 from halfseen.errors import HalfseenError
 from halfseen.report.marginals import number, numbers
-from halfseen.solvers.regression.prediction import Shown, category_probabilities
+from halfseen.solvers.regression.prediction import Shown, category_tables
 from halfseen.theta import places
 
 if TYPE_CHECKING:
@@ -213,8 +213,7 @@ def _seen(
             key.replace("latent", "seen"): ndtr(x) for key, x in _band("latent", eta, error).items()
         }, None
     if fit.kinds[j] == "ordered":
-        cuts = np.asarray(fit.cut_points[fit.outcomes[j]])
-        return {f"chance_{k}": p for k, p in enumerate(category_probabilities(eta, cuts).T)}, None
+        return _chances(fit, fit.outcomes[j], W), None
     if fit.truncation is None and fit.seen_share[j] == 1.0:
         return {}, None
     shown = Shown(fit, fit.weights, fit.residual, W)
@@ -223,6 +222,22 @@ def _seen(
         return _band("seen", value, _seen_errors(fit, j, W)), None
     except HalfseenError as error_:
         return {}, str(error_)
+
+
+def _chances(fit: RegressionFit, name: str, W: Floats) -> dict[str, Floats]:
+    """Return the probability of each category of an ordered outcome, with bands."""
+
+    def ask(vector: Floats) -> Floats:
+        return category_tables(fit, vector, W)[name]
+
+    chances, errors = ask(fit.vector), None
+    if fit.covariance is not None:
+        errors = np.asarray(fit.standard_errors.of_vector(ask).standard_error)
+    out: dict[str, Floats] = {}
+    for k, chance in enumerate(chances.T):
+        band = _band(f"chance_{k}", chance, None if errors is None else errors[:, k])
+        out |= {key: np.clip(values, 0.0, 1.0) for key, values in band.items()}
+    return out
 
 
 def _seen_errors(fit: RegressionFit, j: int, W: Floats) -> Floats | None:

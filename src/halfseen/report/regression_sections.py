@@ -326,7 +326,7 @@ def effects(content: dict[str, Any]) -> str:
     caption = part("latent", caption + band + ".").strip()
     caption += part("seen", "Dashed: the mean of those values that are seen" + band + ".")
     caption += part("chance", "Solid: the probability of the second category" + band + ".")
-    caption += part("chances", "Lines: the probability of each category.")
+    caption += part("chances", "Lines: the probability of each category" + band + ".")
     caption += part(
         "cuts",
         "Solid: the mean of the latent number" + band + ". Dotted: cut points between categories.",

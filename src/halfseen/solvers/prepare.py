@@ -152,18 +152,15 @@ def limits_reached(values: NDArray[np.floating], rule: Missingness | None) -> ND
     out = np.zeros((values.shape[1], 4))
     if not isinstance(rule, ColumnwiseMissingness) or rule.varies_by_row:
         return out
-    smallest, largest = (
-        reduce(values, axis=0, initial=start)
-        for reduce, start in ((np.fmin.reduce, np.inf), (np.fmax.reduce, -np.inf))
-    )
-    for i in range(values.shape[1]):
-        seen_set = rule.column_rule(i).seen_set
-        if not isinstance(seen_set, Interval):
+    for i, column in enumerate(values.T):
+        seen_set, known = rule.column_rule(i).seen_set, column[~np.isnan(column)]
+        if not isinstance(seen_set, Interval) or not known.size:
             continue
-        ends = (seen_set.lower, smallest[i]), (seen_set.upper, largest[i])
-        for side, (end, extreme) in enumerate(ends):
+        for side, (end, extreme) in enumerate(
+            ((seen_set.lower, known.min()), (seen_set.upper, known.max()))
+        ):
             if end == extreme:
-                found, counts = np.unique(values[:, i], return_counts=True)
+                found, counts = np.unique(known, return_counts=True)
                 out[i, side] = counts[found == end].sum()
                 out[i, 2 + side] = counts[found != end].max(initial=1)
     return out

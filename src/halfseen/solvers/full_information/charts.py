@@ -70,6 +70,11 @@ class Chart:
         """Derivatives of (μ, Σ_ij for i >= j) in the coordinates, for other structures."""
         return self.m_step.basis(self.covariance)
 
+    @cached_property
+    def _back(self) -> Floats:
+        """What takes changes of (μ, Σ_ij for i >= j) to the nearest coordinates: B⁺."""
+        return np.asarray(np.linalg.pinv(self.basis))
+
     @property
     def size(self) -> int:
         """How many coordinates there are."""
@@ -133,7 +138,7 @@ class Chart:
             a: Floats = np.asarray(np.linalg.solve(self.factor, mean - self.mean), dtype=np.float64)
             return pack(a, inner)[self.fixed :]
         change = pack(mean - self.mean, covariance - self.covariance)
-        return np.asarray(np.linalg.lstsq(self.basis, change, rcond=None)[0])
+        return np.asarray(self._back @ change)
 
     def score(self, moments: Moments, mean: Floats, covariance: Floats) -> Floats:
         """Return the derivative of the log-likelihood in the coordinates, from expected moments."""
@@ -251,8 +256,8 @@ def along_curve(origin: Floats, here: Floats, slopes: Floats) -> Floats:
     """
     if here.shape != origin.shape:
         return np.asarray(origin.T @ slopes)
-    moves = _shadow(origin, here)
-    return np.asarray(np.linalg.solve(moves.T, here.T @ slopes))
+    # (B₀⁺ B)⁻ᵀ = B₀ᵀ B₀ (Bᵀ B₀)⁻¹, with one product of bases.
+    return np.asarray(origin.T @ (origin @ np.linalg.solve(here.T @ origin, here.T @ slopes)))
 
 
 def bend(structure: CovarianceStructure, covariance: Floats, slopes: Floats) -> Floats:

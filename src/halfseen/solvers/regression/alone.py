@@ -27,7 +27,7 @@ from halfseen.solvers.full_information.problem import Problem
 from halfseen.solvers.full_information.rows import HeldRows
 from halfseen.solvers.regression.entries import Entries
 from halfseen.solvers.regression.model import Setup
-from halfseen.solvers.regression.places import Place
+from halfseen.solvers.regression.places import Place, Terms
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -250,6 +250,27 @@ def starts_alone(setup: Setup, seed: int) -> Alone | None:
         if first is not None:
             cuts[name] = np.concatenate([[0.0], top.own])
     return Alone(Place(coefficients, np.diag(variances)), cuts)
+
+
+def graded_alone(
+    problem: Problem, terms: Terms, place: Place, cuts: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Return what rows of one ordered outcome say around some parameters, in closed form.
+
+    Returns
+    -------
+    slope, fall : arrays
+        The gradient and minus the Hessian of the log-likelihood in (γ, learned cut points).
+    basis : array
+        Derivatives of the coefficients in γ, orthonormal.
+    """
+    k = terms.offset.shape[1]
+    W = np.hstack([np.ones((len(problem.Y), 1)), problem.Y[:, 1:]])
+    own = _columns(np.eye(k) if terms.basis is None else terms.basis)
+    one = Known.of(problem, 0, W @ own, W @ terms.offset[0]).graded(cuts)
+    at = Top(own.T @ (place.coefficients[0] - terms.offset[0]), cuts[1:])
+    _, slope, fall = one.look(at)
+    return slope, fall, own
 
 
 def _columns(moves: Floats) -> Floats:

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from halfseen.missingness.holes import Holes
 from halfseen.solvers.full_information.expectation import Sampling
-from halfseen.solvers.full_information.rows import Rows
+from halfseen.solvers.full_information.rows import HeldRows, Rows
+from halfseen.solvers.regression.alone import graded_alone
 from halfseen.solvers.regression.step import RegressionChart
 
 Floats = NDArray[np.float64]
@@ -95,6 +96,16 @@ class CutPoints:
             for name, part in zip(self.names, parts, strict=True)
         }
 
+    def meeting(self) -> list[tuple[int, int]]:
+        """Return pairs of learned cut points that a row may speak of: neighbours, or of two outcomes."""
+        outcome = np.repeat(np.arange(len(self.first)), [one.size - 1 for one in self.first])
+        return [
+            (a, b)
+            for a in range(outcome.size)
+            for b in range(a)
+            if a == b + 1 or outcome[a] != outcome[b]
+        ]
+
     def rows_at(self, vector: Floats) -> Rows:
         """Return the rows with other cut points."""
         after = tuple(self.unpack(vector).values())
@@ -119,7 +130,27 @@ class Slopes:
 
     @classmethod
     def at(cls, cuts: CutPoints, vector: Floats, chart: RegressionChart) -> Slopes:
-        """Take differences."""
+        """Return them in closed form for one outcome whose cells are intervals, else by differences."""
+        rows = cuts.rows_at(vector)
+        about = rows.overview
+        if chart.m_step.outcomes > 1 or about.bound or not about.convex:
+            return cls._by_differences(cuts, vector, chart)
+        if not isinstance(rows, HeldRows):
+            return cls._by_differences(cuts, vector, chart)
+        (own,) = cuts.unpack(vector).values()
+        terms = chart.m_step.parts[0]
+        slope, fall, basis = graded_alone(rows.problem, terms, chart.origin, own)
+        k = basis.shape[1]
+        moves = np.array([chart.unpacked(unit).coefficients[0] for unit in np.eye(chart.size)])
+        return cls(slope[k:], -fall[k:, k:], -fall[k:, :k] @ basis.T @ moves.T)
+
+    @classmethod
+    def _by_differences(cls, cuts: CutPoints, vector: Floats, chart: RegressionChart) -> Slopes:
+        """Take differences.
+
+        A row lies between two cut points of an outcome, so that second derivatives in others are zero.
+        Mixed ones are f(a, b) + f(−a, −b) − f(a) − f(−a) − f(b) − f(−b) + 2 f(0), over 2 h².
+        """
         sampled = cuts.rows.overview.sampled > 0
         order = chart.origin.parameters() if sampled else None
         sampling = Sampling(POINTS if sampled else 1, 0, order=order)
@@ -136,13 +167,12 @@ class Slopes:
         fine = FINE_STEP * np.eye(m)
         first = np.array([ask(unit)[0] - ask(-unit)[0] for unit in fine]) / (2.0 * FINE_STEP)
         across = np.array([(high[1] - low[1]) / (2.0 * STEP) for low, high in ends])
-        second = np.empty((m, m))
-        for a in range(m):
-            second[a, a] = (ends[a][0][0] - 2.0 * here + ends[a][1][0]) / STEP**2
-            for b in range(a):
-                both = [ask(s * units[a] + t * units[b])[0] for s in (-1, 1) for t in (-1, 1)]
-                mixed = both[0] - both[1] - both[2] + both[3]
-                second[a, b] = second[b, a] = mixed / (4.0 * STEP**2)
+        bent = np.array([low[0] - 2.0 * here + high[0] for low, high in ends])
+        second = np.diag(bent / STEP**2)
+        for a, b in cuts.meeting():
+            both = units[a] + units[b]
+            mixed = ask(both)[0] - 2.0 * here + ask(-both)[0] - bent[a] - bent[b]
+            second[a, b] = second[b, a] = mixed / (2.0 * STEP**2)
         return cls(first, second, across.reshape(m, -1))
 
     def profile_step(self, inverse: Floats) -> tuple[Floats, float]:

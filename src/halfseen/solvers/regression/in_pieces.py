@@ -51,6 +51,7 @@ from halfseen.solvers.regression.outcomes import (
     kind_as_said,
     known_kinds,
     need_every_category,
+    order_of,
     read_categories,
     split_rules,
     warn_of_blanks,
@@ -331,8 +332,8 @@ class Passes:
 def _categories(name: str, told: Any, found: Shown) -> tuple[Column, NDArray[Any]]:
     """Return the categories of a latent outcome, and how many rows have each."""
     known = found.counts
-    if told is None and found.declared:
-        told = [level for level in found.declared if level in known]
+    if found.declared:
+        told = order_of(name, told, found.declared, found.ordered, known)
     if isinstance(told, list):
         # Others are refused where they stand, when rows are laid out.
         known = Counter({value: count for value, count in known.items() if value in told})

@@ -362,11 +362,11 @@ def _notes(model: Model, top: Top, place: Place, settings: Settings) -> list[Not
     notes = []
     if top.tops > 1 or top.setup.rows.overview.bound:
         notes.append(Note(Status.NO_GLOBAL_GUARANTEE, ""))
-    if not top.climb.reached:
-        notes.append(short_note(top.climb, settings))
     never = _undetermined(model, top.setup)
     residual = top.setup.step.scatter(top.climb.covariance)
     zero = np.flatnonzero(np.diag(residual) < NO_VARIANCE)
+    if not top.climb.reached and not zero.size:
+        notes.append(short_note(top.climb, settings))
     if zero.size:
         notes.append(note_of_zeros([model.outcomes.names[j] for j in zero]))
     elif singular(residual):

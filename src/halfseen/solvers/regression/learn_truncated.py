@@ -14,6 +14,7 @@ from halfseen.solvers.full_information.problem import REACH
 from halfseen.solvers.regression.estimate import Regressed, RegressionEstimate
 from halfseen.solvers.regression.model import Model, Setup
 from halfseen.solvers.regression.truncated import TruncatedRegression, truncated_regression
+from halfseen.solvers.result import Note, Status
 
 Floats = NDArray[np.float64]
 
@@ -83,7 +84,7 @@ def learn_truncated(model: Model, settings: Settings) -> RegressionEstimate:
         learned,
         len(y),
         np.ones(1),
-        found.notes,
+        _notes(outcomes.names[0], found),
         {"steps": found.steps},
         setup.equations,
         None,
@@ -91,6 +92,19 @@ def learn_truncated(model: Model, settings: Settings) -> RegressionEstimate:
         (lower, upper),
         is_weighted=model.row_weights is not None,
     )
+
+
+def _notes(name: str, found: TruncatedRegression) -> tuple[Note, ...]:
+    """Say what was out of the ordinary, in terms of what ``regress`` can be told."""
+    if not found.on_edge:
+        return found.notes
+    text = (
+        f"The rows do not determine how far the missing ones of {name} are: the likelihood grows to "
+        f"where one in a hundred is in the table (standard deviation {found.sigma:.3g}). Check the set "
+        "and its units; of a skewed outcome take logarithms, and those of its limits. Where the "
+        "variance is known, covariance=[[...]] says it; more rows would help."
+    )
+    return (Note(Status.ON_DOMAIN_EDGE, text),)
 
 
 def into_variance(found: TruncatedRegression, free: NDArray[np.bool_]) -> Floats | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from halfseen.missingness.named_rules import rules as read_rules
 from halfseen.missingness.selection import Selection
 from halfseen.missingness.truncation import RowTruncation
 from halfseen.solvers.full_information.problem import Problem, read_problem, units_of_intervals
-from halfseen.solvers.prepare import warn
+from halfseen.solvers.prepare import limits_reached, warn, warn_of_piles
 from halfseen.solvers.result import name_some
 
 Floats = NDArray[np.float64]
@@ -235,6 +235,7 @@ def read_outcomes(
         # A table of intervals says itself that a cell may be anything.
         plain = [not isinstance(columns[name], IntervalData) for name in names]
         warn_of_blanks(outcomes.names, outcomes.unexplained & plain)
+        warn_of_piles(limits_reached(outcomes.data.values, rule), outcomes.names, rule)
     return outcomes
 
 
@@ -364,7 +365,7 @@ def _read_column(name: str, column: Any, told: Any) -> Column:
             )
         column = column.values[:, 0]
     values = np.asarray(column)
-    if told is None and values.dtype == bool:
+    if told is None and are_truths(values):
         told = "binary"
     if told is None or told == "continuous":
         numbers = _numbers(name, values)
@@ -377,9 +378,34 @@ def _read_column(name: str, column: Any, told: Any) -> Column:
     return read_categories(name, values, told)
 
 
+def order_of(
+    name: str, told: Any, levels: Sequence[Any], ordered: bool, present: Collection[Any]
+) -> Any:
+    """Return what is said of the kind of a column of categories, with the order that these have."""
+    if told not in (None, "binary", "ordered"):
+        return told
+    found = [level for level in levels if level in present]
+    if len(found) > 2 and not ordered:
+        texts = [*map(str, found)]
+        raise InputError(
+            f"{name} is a column of categories without an order: {name_some(texts, 5)}. Say it, from "
+            f"the lowest to the highest, as in {kind_as_said(name, texts)}, or give the column ordered "
+            "categories."
+        )
+    return told if told == "binary" and len(found) > 2 else found
+
+
+def are_truths(values: NDArray[Any]) -> bool:
+    """Whether a column holds true and false, and perhaps None where it is not known."""
+    if values.dtype != object:
+        return values.dtype == bool
+    known = [one for one in values.tolist() if one is not None]
+    return bool(known) and all(isinstance(one, bool | np.bool_) for one in known)
+
+
 def doubt_two_values(name: str, seen: Floats, told: Any) -> None:
     """Raise where an outcome has two values alone, and nobody said what it is."""
-    if told is None and seen.size and np.isin(seen, (0.0, 1.0)).all():
+    if told is None and np.array_equal(np.unique(seen), (0.0, 1.0)):
         raise InputError(
             f"{name} holds 0 and 1 alone. Say {kind_as_said(name, 'binary')} for a probit (a latent "
             f"number whose sign is seen), or {kind_as_said(name, 'continuous')} to take them as "
@@ -418,7 +444,7 @@ def read_categories(name: str, values: NDArray[Any], told: Any) -> Column:
                 f"{name} holds texts, whose order is not known. Say it, from the lowest to the highest: "
                 f"kinds={{{name!r}: {sorted(map(str, distinct))!r}}}."
             )
-        categories = tuple(sorted(distinct))
+        categories = tuple(_whole(one) for one in sorted(distinct))
     else:
         categories = tuple(told)
     if told == "binary" and len(categories) > 2:
@@ -441,6 +467,11 @@ def read_categories(name: str, values: NDArray[Any], told: Any) -> Column:
         numbers[row] = place[one]
     kind = "binary" if len(categories) <= 2 else "ordered"
     return Column(numbers, numbers, kind, categories)
+
+
+def _whole(category: Any) -> Any:
+    """Return a whole number as one: columns of numbers have floats."""
+    return int(category) if isinstance(category, float) and category.is_integer() else category
 
 
 def need_every_category(names: Sequence[str], read: Sequence[Column]) -> None:

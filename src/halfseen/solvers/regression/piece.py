@@ -124,10 +124,11 @@ def levels_of(piece: Any, place: Place, reader: Reader, factors: Sequence[Factor
 
 
 class Shown(NamedTuple):
-    """The values of a latent outcome, how often each comes, and the order of its column."""
+    """The values of a latent outcome, how often each comes, and the categories of its column."""
 
     counts: Counter[Any]
     declared: tuple[Level, ...] = ()
+    ordered: bool = True
 
     @classmethod
     def of(cls, column: PlainColumn) -> Shown:
@@ -138,7 +139,8 @@ class Shown(NamedTuple):
             few = Counter(dict(zip(known.tolist(), counts.tolist(), strict=True)))
         else:
             few = Counter(value for value in values.tolist() if value is not None)
-        return cls(few, column.levels or ())._checked(column.name)
+        ordered = column.levels is None or column.ordered
+        return cls(few, column.levels or (), ordered)._checked(column.name)
 
     def _checked(self, name: str) -> Shown:
         if len(self.counts) > MOST_CATEGORIES:
@@ -150,7 +152,9 @@ class Shown(NamedTuple):
 
     def __add__(self, other: Shown) -> Shown:  # type: ignore[override]
         return Shown(
-            self.counts + other.counts, tuple(dict.fromkeys([*self.declared, *other.declared]))
+            self.counts + other.counts,
+            tuple(dict.fromkeys([*self.declared, *other.declared])),
+            self.ordered and other.ordered,
         )
 
 

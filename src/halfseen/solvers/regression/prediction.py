@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, ndtr
 
+from halfseen.errors import InputError
 from halfseen.kernels.quadrature import NODES_48, WEIGHTS_48
 from halfseen.seeds import Purpose
 from halfseen.solvers.full_information.expectation import Parameters, Sampling, drawn_rows
@@ -35,6 +36,18 @@ def category_probabilities(eta: Floats, cuts: Floats) -> Floats:
     """Return the probability of each category of a latent number with mean η and variance 1."""
     ends = np.concatenate([[-np.inf], cuts, [np.inf]])
     return np.diff(ndtr(ends - eta[:, None]), axis=1)
+
+
+def category_tables(fit: RegressionEstimate, vector: Floats, W: Floats) -> dict[str, Floats]:
+    """Return the probabilities of the categories of each latent outcome, at a vector of parameters."""
+    weights, _, cuts = fit.unpack(vector)
+    eta, out = predictor(weights, W), {}
+    for j, name in enumerate(fit.outcomes):
+        if name in fit.categories:
+            out[name] = category_probabilities(eta[:, j], np.asarray(cuts.get(name, np.zeros(1))))
+    if not out:
+        raise InputError("no outcome is binary or ordered, so there are no categories.")
+    return out
 
 
 def predicted(

@@ -203,7 +203,7 @@ class RegressionChart(Chart):
             second = information_of_covariance(P, self.errors_basis)
         return np.asarray(self.rows * block_diag(first, second))
 
-    def _unpacked(self, step: Floats) -> Place:
+    def unpacked(self, step: Floats) -> Place:
         """Return by how much a step changes coefficients and covariance of residuals."""
         terms, q = self.m_step.parts[0], self.m_step.outcomes
         one, other = step[: terms.count], step[terms.count :]
@@ -217,7 +217,7 @@ class RegressionChart(Chart):
 
     def moved(self, step: Floats) -> tuple[Floats, Floats]:
         """Return mean and covariance at some coordinates; the covariance need not be one."""
-        change = self._unpacked(step)
+        change = self.unpacked(step)
         here = self.origin
         return Place(here.coefficients + change[0], here.residual + change[1]).joined()
 
@@ -225,7 +225,7 @@ class RegressionChart(Chart):
         """Return where a step leads from some place; the covariance need not be one."""
         if self.m_step.parts[1].linear:
             return self.moved(self.coordinates(mean, covariance) + step)
-        change, here = self._unpacked(step), split(mean, covariance, self.m_step.outcomes)
+        change, here = self.unpacked(step), split(mean, covariance, self.m_step.outcomes)
         return Place(here.coefficients + change[0], here.residual + change[1]).joined()
 
     def coordinates(self, mean: Floats, covariance: Floats) -> Floats:
@@ -377,7 +377,7 @@ class RegressionChart(Chart):
         out = np.empty((len(steps), d + d * (d + 1) // 2))
         B = self.origin.coefficients[:, 1:]
         for row, step in zip(out, steps, strict=True):
-            change = self._unpacked(step)
+            change = self.unpacked(step)
             of_mean, of_covariance = np.zeros(d), np.zeros((d, d))
             of_mean[:q] = change.coefficients[:, 0]
             across = change.coefficients[:, 1:]
