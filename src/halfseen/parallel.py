@@ -86,6 +86,16 @@ def _take_control() -> None:
             library.clear_controlling_thread(force=True)
 
 
+def is_interrupt(error: BaseException | None) -> bool:
+    """Whether an error is Ctrl-C, also where it came while compiled code handed back its result.
+
+    Python then says SystemError, and that the result came with an error set: Ctrl-C is its cause.
+    """
+    while isinstance(error, SystemError):
+        error = error.__cause__ or error.__context__
+    return isinstance(error, KeyboardInterrupt)
+
+
 _BLAS_LIMIT = _BlasLimit()
 
 

@@ -8,20 +8,10 @@ import typer
 
 from halfseen.cli import options as o
 from halfseen.cli.inputs import in_pieces
+from halfseen.cli.outputs import Outputs, as_json_text, json_writer, say, show
 from halfseen.cli.regression_in_pieces import Words, regress_in_pieces
 from halfseen.cli.regression_inputs import RegressionInput, read_regression_input
-from halfseen.cli.running import (
-    LOOK,
-    as_json_text,
-    check_writable,
-    command_line,
-    guarded,
-    rows_told,
-    say,
-    say_written,
-    warnings_as_lines,
-    write_text,
-)
+from halfseen.cli.running import LOOK, command_line, guarded, rows_told, warnings_as_lines
 from halfseen.errors import InputError
 from halfseen.regression import RegressionFit
 from halfseen.regression import regress as learn
@@ -153,7 +143,9 @@ def regress(
     resume: o.Resume = False,
 ) -> None:
     """Learn what outcomes depend on, when some of their values are hidden: Tobit, Heckman, probit."""
-    check_writable(report=report, output=output, save=save)
+    outputs = Outputs(
+        [data, table.limits], output=output, save=save, report=report, checkpoint=checkpoint
+    )
     o.check_level(level)
     more: dict[str, Any] = {"robust": robust, "random_state": seed}
     if diagonal and covariance is not None:
@@ -183,16 +175,13 @@ def regress(
                 "strength": strength,
             }
             found = _learn(given, more)
-        if report is not None:
-            found.report(report, call=command_line(context))
-    content = found.to_dict(level)
-    typer.echo(as_json_text(content) if as_json else found.summary(level))
-    # Printed first: it would be lost where a file cannot be written.
-    if output is not None:
-        write_text(output, as_json_text(content) + "\n")
-    if save is not None:
-        found.save(save)
-    say_written(report, output, save)
+        content = found.to_dict(level)
+        outputs.deliver(
+            lambda: show(as_json_text(content) if as_json else found.summary(level)),
+            output=json_writer(content),
+            save=found.save,
+            report=lambda path: found.report(path, call=command_line(context)),
+        )
     if needs_a_look(found):
         raise typer.Exit(LOOK)
 

@@ -18,6 +18,7 @@ from halfseen.data.parquet_files import (
     OPEN,
     FileStamp,
     ParquetChunk,
+    cannot_be_read,
     look_at,
     pyarrow_parquet,
     pyarrow_sentences,
@@ -27,6 +28,7 @@ from halfseen.data.parquet_files import (
 from halfseen.data.row_blocks import RowBlocks, chunk_rows
 from halfseen.data.table import check_names
 from halfseen.errors import InputError, argument
+from halfseen.files import is_left_behind
 from halfseen.missingness.base import listed
 
 SUFFIXES = (".parquet", ".pq")
@@ -96,7 +98,7 @@ def scan_parquet(
     ((3, 1), [[[0.3], [nan]], [[0.7]]])
     """
     pyarrow_parquet()
-    files = [_look(name) for name in _find(path)]
+    files = [_look(name) for name in files_to_read(path)]
     names = _choose(files[0], columns)
     for file in files:
         _check_file(file, files[0], names, columns is None)
@@ -112,7 +114,7 @@ def scan_mixed(
     ``choose`` is told which columns there are, and returns those to be read.
     """
     pyarrow_parquet()
-    files = [_look(name) for name in _find(path)]
+    files = [_look(name) for name in files_to_read(path)]
     names = tuple(choose(_choose(files[0], None)))
     for file in files:
         _check_file(file, files[0], names, everything=False)
@@ -162,8 +164,8 @@ def describe_row(blocks: RowBlocks, row: int) -> str:
     return f"row {chunk.first_row + row - blocks.first_rows[number]} of {shown(chunk.file.path)}"
 
 
-def _find(path: Any) -> list[str]:
-    """Return absolute paths of the files, in order."""
+def files_to_read(path: Any) -> list[str]:
+    """Return absolute paths of the files that are meant by a path, a pattern or a list, in order."""
     sources = list(path) if isinstance(path, list | tuple) else [path]
     found: dict[str, None] = {}
     there: set[str] = set()
@@ -221,7 +223,17 @@ def _files_below(path: str, above: frozenset[str] = frozenset()) -> Iterator[str
     if real in above:
         return
     above |= {real}
-    for name in sorted(os.listdir(path)):
+    try:
+        names = sorted(os.listdir(path))
+    except OSError as error:
+        raise cannot_be_read(path, error) from None
+    unfinished = next(filter(is_left_behind, names), None)
+    if unfinished and os.path.isdir(os.path.join(path, unfinished)):
+        raise InputError(
+            f"the folder {shown(path)} holds {unfinished}, parts of a table whose writing has not "
+            "ended, or was broken off. Wait for it, or write the table anew."
+        )
+    for name in names:
         inside = os.path.join(path, name)
         if name.startswith(NO_DATA):
             continue

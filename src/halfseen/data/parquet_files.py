@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby
@@ -21,7 +19,12 @@ from numpy.typing import NDArray
 
 from halfseen.data.row_blocks import chunk_rows
 from halfseen.errors import InputError
-from halfseen.files import file_mask, whole_file
+from halfseen.files import (
+    is_left_behind,
+    remove_left_behind,
+    unfinished_folder,
+    whole_file,
+)
 from halfseen.kernels.nullable import fill_nullable
 
 Floats = NDArray[np.float64]
@@ -31,7 +34,11 @@ Values = NDArray[np.floating]
 # memory; with a buffer of this size (in bytes) for each column, pages are read one after another.
 # Measured on a row group of 325 MB in 100 columns: peak 0.15 GB, or 0.39 GB if it has dictionaries,
 # against 0.6 GB with what pyarrow does by itself.
-OPEN = {"pre_buffer": False, "memory_map": False, "buffer_size": 2**16}
+# Checksums of pages are looked at where a file has them.
+CHECKED = {"page_checksum_verification": True}
+OPEN = {"pre_buffer": False, "memory_map": False, "buffer_size": 2**16, **CHECKED}
+# Measurements hardly ever repeat: a dictionary of them would cost a third of the reading time.
+WRITE = {"use_dictionary": False, "write_page_checksum": True}
 # Footers that are kept: reading one takes some 60 microseconds for each row group of 100 columns, once
 # per file instead of once per chunk.
 FOOTERS = 4
@@ -164,7 +171,7 @@ def pyarrow_sentences(path: str) -> Iterator[None]:
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         # An OSError of the system has a number; pyarrow raises others about what stands in the file.
         if isinstance(error, OSError) and error.errno is not None:
-            raise _cannot_be_read(path, error) from None
+            raise cannot_be_read(path, error) from None
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(f"{shown(path)} is no Parquet file that can be read: {first}") from None
 
@@ -174,10 +181,11 @@ def look_at(path: str) -> os.stat_result:
     try:
         return os.stat(path)
     except OSError as error:
-        raise _cannot_be_read(path, error) from None
+        raise cannot_be_read(path, error) from None
 
 
-def _cannot_be_read(path: str, error: OSError) -> InputError:
+def cannot_be_read(path: str, error: OSError) -> InputError:
+    """Say why a file or a folder cannot be read."""
     absent = isinstance(error, FileNotFoundError)
     reason = "there is no such file" if absent else str(error.strerror)
     return InputError(f"{shown(path)} cannot be read: {reason}.")
@@ -395,18 +403,31 @@ def write_parquet_parts(
 
 
 def check_empty(folder: Path) -> None:
-    """Raise an ``InputError`` unless a folder is absent or empty, and can be made."""
-    if folder.is_dir():
-        first = next(iter(sorted(os.listdir(folder))), None)
-        if first is not None:
-            raise InputError(
-                f"the folder {folder} is not empty (it has {first}); parts of two tables in one folder "
-                "would be read as one. Name another folder, or empty this one."
-            )
-    elif folder.exists():
+    """Raise an ``InputError`` unless a folder is absent or empty, and can be filled.
+
+    What writers that were killed left there is removed, unless some of its parts are in place.
+    """
+    if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; a folder of parts cannot take its place.")
-    elif not folder.parent.is_dir():
+    if not folder.exists() and not folder.parent.is_dir():
         raise InputError(f"there is no folder {folder.parent}.")
+    with _write_sentences(folder):
+        if folder.is_dir():
+            if all(map(is_left_behind, os.listdir(folder))):
+                remove_left_behind(folder)
+            if names := sorted(os.listdir(folder)):
+                raise InputError(
+                    f"the folder {folder} is not empty (it has {names[0]}); parts of two tables in one "
+                    "folder would be read as one. Name another folder, or empty this one."
+                )
+        with _beside(folder.resolve()):
+            pass
+
+
+def _beside(target: Path) -> AbstractContextManager[Path]:
+    """Give an unfinished folder on the disk of ``target``."""
+    # A name that begins with a dot is skipped by whoever reads folders of Parquet files.
+    return unfinished_folder(target if target.is_dir() else target.parent, target)
 
 
 @contextmanager
@@ -414,24 +435,24 @@ def _whole_folder(target: Path) -> Iterator[Path]:
     """Give a folder to write to, which takes the place of ``target`` at the end, or not at all.
 
     An empty folder that is there stays, as someone may stand in it, or a disk be mounted there: files
-    are moved into it.
+    are moved into it. Until the last one is there, the unfinished folder says so to whoever reads.
     """
-    there = target.is_dir()
-    # A name that begins with a dot is skipped by whoever reads folders of Parquet files.
-    made = Path(tempfile.mkdtemp(dir=target if there else target.parent, prefix=f".{target.name}."))
-    try:
-        # mkdtemp makes folders that only their owner may enter.
-        made.chmod(0o777 & ~file_mask())
+    if not target.is_dir():
+        remove_left_behind(target.parent)
+    with _beside(target) as made:
         yield made
-        if there:
-            for file in sorted(made.iterdir()):
-                file.rename(target / file.name)
-            made.rmdir()
-        else:
+        if not target.is_dir():
             made.rename(target)
-    except BaseException:
-        shutil.rmtree(made, ignore_errors=True)
-        raise
+            return
+        moved = []
+        try:
+            for file in sorted(made.iterdir()):
+                moved.append(target / file.name)
+                file.rename(moved[-1])
+        except BaseException:
+            for there in moved:
+                there.unlink(missing_ok=True)
+            raise
 
 
 @contextmanager
@@ -452,8 +473,7 @@ def _write_file(
     import pyarrow.parquet as pq
 
     schema = pa.schema([(name, pa.float64()) for name in names])
-    # Measurements hardly ever repeat: a dictionary of them would cost a third of the reading time.
-    with whole_file(path) as file, pq.ParquetWriter(file, schema, use_dictionary=False) as writer:
+    with whole_file(path) as file, pq.ParquetWriter(file, schema, **WRITE) as writer:
         for X in groups:
             columns = [pa.array(np.ascontiguousarray(x), mask=np.isnan(x)) for x in X.T]
             writer.write_batch(pa.record_batch(columns, schema=schema), row_group_size=len(X))

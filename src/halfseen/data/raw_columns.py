@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.data.csv_files import Records
-from halfseen.data.parquet_files import pyarrow_parquet, pyarrow_sentences, saved_index
+from halfseen.data.parquet_files import CHECKED, pyarrow_parquet, pyarrow_sentences, saved_index
 from halfseen.data.table import float_of, frame_kind
 from halfseen.errors import InputError
 
@@ -152,7 +152,7 @@ def open_parquet(path: str | os.PathLike[str], asked: Collection[Any] = ()) -> F
     if not Path(source).exists():
         raise InputError(f"{source} cannot be read: there is no such file.")
     with pyarrow_sentences(source):
-        table = pq.read_table(source)
+        table = pq.read_table(source, **CHECKED)
         kept = [name for name in saved_index(table.schema) if name not in asked]
     columns = FrameColumns(table.drop_columns(kept))
     columns.source, columns.frame = source, None

@@ -16,11 +16,11 @@ from halfseen.data.parquet_blocks import is_parquet, scan_parquet
 from halfseen.data.row_blocks import ArrayChunk, RowBlocks, array_blocks, is_mapped, is_private
 from halfseen.data.table import Table, read_names, read_table
 from halfseen.errors import InputError, argument
+from halfseen.memory import LEAST, MATRICES, budget, free_bytes, parse_memory
 from halfseen.scaling.cluster import ClusterEngine, check_client
 from halfseen.scaling.dask_blocks import HeldChunk, dask_blocks, is_dask
 from halfseen.scaling.engine import Engine
 from halfseen.scaling.local import LocalEngine
-from halfseen.scaling.memory import LEAST, MATRICES, budget, free_bytes, parse_memory
 
 
 def blocks_of(
