@@ -220,7 +220,7 @@ def read_stream(source: str, stream: Any, most: int | None = None, size: int = 0
     parts, told = [], 0
     while True:
         # One byte more than there are says that there are no more.
-        part = b"" if size > most else stream.read(max(GULP, size + 1))
+        part = b"" if size > most else stream.read(size + 1 if size else GULP)
         parts.append(part)
         told += len(part)
         if max(size, told) > most:

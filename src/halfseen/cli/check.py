@@ -10,8 +10,8 @@ import typer
 from halfseen.cli import options as o
 from halfseen.cli.fit import needs_a_look, run_fit
 from halfseen.cli.inputs import Input, read_input
-from halfseen.cli.outputs import as_json_text, say, show
-from halfseen.cli.running import LOOK, guarded, warnings_as_lines
+from halfseen.cli.outputs import as_json_text, say, show, warnings_as_lines
+from halfseen.cli.running import LOOK, guarded
 from halfseen.diagnostics import diagnose
 from halfseen.errors import HalfseenError, HalfseenWarning
 from halfseen.solvers import Fit

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from halfseen.cli import options as o
-from halfseen.cli.outputs import Outputs, as_json_text
-from halfseen.cli.running import command_line, guarded, warnings_as_lines
+from halfseen.cli.outputs import Outputs, as_json_text, warnings_as_lines
+from halfseen.cli.running import command_line, guarded
 from halfseen.data.csv_files import write_csv
 from halfseen.demo import LIMITS, run_demo
 from halfseen.diagnostics import diagnose

@@ -9,8 +9,8 @@ import typer
 
 from halfseen.cli import options as o
 from halfseen.cli.inputs import Input, fit_in_pieces, in_pieces, read_input
-from halfseen.cli.outputs import Outputs, as_json_text, json_writer, say, show
-from halfseen.cli.running import LOOK, command_line, guarded, rows_by_line, warnings_as_lines
+from halfseen.cli.outputs import Outputs, as_json_text, json_writer, say, show, warnings_as_lines
+from halfseen.cli.running import LOOK, command_line, guarded, rows_by_line
 from halfseen.diagnostics import diagnose
 from halfseen.errors import InputError
 from halfseen.solvers import Fit, GroupedFit, Status
@@ -72,13 +72,13 @@ def fit(
             given = read_input(table, quiet=as_json, by=by)
             note_of_blanks(given)
             found = run_fit(given, method, covariance, seed, **kept)
-        content = found.to_dict(level) if as_json or output is not None else {}
-        outputs.deliver(
-            lambda: show(as_json_text(content) if as_json else found.summary(level=level)),
-            output=json_writer(content),
-            save=found.save,
-            report=lambda path: _report(found, path, seed, command_line(context)),
-        )
+    content = found.to_dict(level) if as_json or output is not None else {}
+    outputs.deliver(
+        lambda: show(as_json_text(content) if as_json else found.summary(level=level)),
+        output=json_writer(content),
+        save=found.save,
+        report=lambda path: _report(found, path, seed, command_line(context)),
+    )
     if needs_a_look(found):
         raise typer.Exit(LOOK)
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from halfseen.cli import options as o
 from halfseen.cli.fit import needs_a_look, note_of_blanks, run_fit
 from halfseen.cli.inputs import Input, read_input
-from halfseen.cli.outputs import Outputs, say, show_table
-from halfseen.cli.running import LOOK, guarded, warnings_as_lines
+from halfseen.cli.outputs import Outputs, say, show_table, warnings_as_lines
+from halfseen.cli.running import LOOK, guarded
 from halfseen.data.cells import print_cell
 from halfseen.data.names import base_of, flag_kind
 from halfseen.errors import InputError

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import textwrap
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,7 +20,7 @@ import typer
 
 from halfseen.data.parquet_blocks import files_to_read, is_parquet
 from halfseen.data.table import printable
-from halfseen.errors import HalfseenError, InputError
+from halfseen.errors import HalfseenError, HalfseenWarning, InputError
 from halfseen.files import try_writing, write_text_whole
 from halfseen.report.html_page import plotly
 
@@ -91,7 +92,8 @@ class Outputs:
         try:
             for option, path in list(left.items()):
                 try:
-                    told = writers[option](path)
+                    with warnings_as_lines():
+                        told = writers[option](path)
                     say(f"wrote {path}: {told}" if isinstance(told, str) else f"wrote {path}")
                 except OSError as error:
                     wrong.append(_cannot(option, path, error))
@@ -209,6 +211,20 @@ def say(text: str) -> None:
             parts = [line]
         for part in parts or [""]:
             typer.echo(part, err=True)
+
+
+@contextmanager
+def warnings_as_lines() -> Iterator[None]:
+    """Print warnings of halfseen to standard error, each once."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", HalfseenWarning)
+        try:
+            yield
+        finally:
+            for text in dict.fromkeys(
+                str(w.message) for w in caught if issubclass(w.category, HalfseenWarning)
+            ):
+                say(f"warning: {text}")
 
 
 def as_json_text(content: dict[str, Any]) -> str:

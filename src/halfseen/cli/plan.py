@@ -11,8 +11,8 @@ import typer
 from halfseen.cli import options as o
 from halfseen.cli.fit import run_fit
 from halfseen.cli.inputs import read_input
-from halfseen.cli.outputs import WIDTH, as_json_text, show
-from halfseen.cli.running import guarded, warnings_as_lines
+from halfseen.cli.outputs import WIDTH, as_json_text, show, warnings_as_lines
+from halfseen.cli.running import guarded
 from halfseen.errors import InputError
 from halfseen.planning import rows_for_error, samples_for_self_censoring
 

@@ -8,10 +8,10 @@ import typer
 
 from halfseen.cli import options as o
 from halfseen.cli.inputs import in_pieces
-from halfseen.cli.outputs import Outputs, as_json_text, json_writer, say, show
+from halfseen.cli.outputs import Outputs, as_json_text, json_writer, say, show, warnings_as_lines
 from halfseen.cli.regression_in_pieces import Words, regress_in_pieces
 from halfseen.cli.regression_inputs import RegressionInput, read_regression_input
-from halfseen.cli.running import LOOK, command_line, guarded, rows_told, warnings_as_lines
+from halfseen.cli.running import LOOK, command_line, guarded, rows_told
 from halfseen.errors import InputError
 from halfseen.regression import RegressionFit
 from halfseen.regression import regress as learn
@@ -175,13 +175,13 @@ def regress(
                 "strength": strength,
             }
             found = _learn(given, more)
-        content = found.to_dict(level)
-        outputs.deliver(
-            lambda: show(as_json_text(content) if as_json else found.summary(level)),
-            output=json_writer(content),
-            save=found.save,
-            report=lambda path: found.report(path, call=command_line(context)),
-        )
+    content = found.to_dict(level)
+    outputs.deliver(
+        lambda: show(as_json_text(content) if as_json else found.summary(level)),
+        output=json_writer(content),
+        save=found.save,
+        report=lambda path: found.report(path, call=command_line(context)),
+    )
     if needs_a_look(found):
         raise typer.Exit(LOOK)
 

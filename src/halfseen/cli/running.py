@@ -9,7 +9,6 @@ import signal
 import sys
 import threading
 import traceback
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
@@ -22,7 +21,6 @@ from halfseen.data.table import printable
 from halfseen.errors import (
     ContradictionError,
     HalfseenError,
-    HalfseenWarning,
     Interrupted,
     NotIdentifiedError,
     told_in_options,
@@ -139,20 +137,6 @@ def _code(error: HalfseenError) -> int:
     if isinstance(error, ContradictionError):
         return CONTRADICTION
     return NOT_DETERMINED if isinstance(error, NotIdentifiedError) else UNUSABLE
-
-
-@contextmanager
-def warnings_as_lines() -> Iterator[None]:
-    """Print warnings of halfseen to standard error, each once."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", HalfseenWarning)
-        try:
-            yield
-        finally:
-            for text in dict.fromkeys(
-                str(w.message) for w in caught if issubclass(w.category, HalfseenWarning)
-            ):
-                say(f"warning: {text}")
 
 
 def _say_error(error: HalfseenError) -> None:

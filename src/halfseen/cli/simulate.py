@@ -16,8 +16,8 @@ import typer
 
 from halfseen.cli import options as o
 from halfseen.cli.inputs import split_names
-from halfseen.cli.outputs import Outputs, show_table
-from halfseen.cli.running import guarded, warnings_as_lines
+from halfseen.cli.outputs import Outputs, show_table, warnings_as_lines
+from halfseen.cli.running import guarded
 from halfseen.data.csv_files import to_cells
 from halfseen.data.interval_data import IntervalData, count_cells, describe_cells
 from halfseen.data.parquet_blocks import SUFFIXES as PARQUET

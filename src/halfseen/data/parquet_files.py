@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import tempfile
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
@@ -47,6 +50,8 @@ FOOTERS = 4
 CURSORS = 2
 # Chunks that a cursor passed on its way to a later one and still has: threads overtake each other.
 PASSED = 4
+# What the system says where a disk is full.
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # Row groups in a part, unless a number of rows is told: 256 MiB before compression, so that a few
 # gigabytes keep several workers busy and footers stay small.
 PART_GROUPS = 32
@@ -91,6 +96,9 @@ class ParquetChunk:
     columns : tuple of str
     single : bool
         Whether values are float32, not float64.
+    unpack : str or None
+        Folder in which a row group that was cut is unpacked, column by column, before its rows are
+        read; otherwise pages of all its columns are in memory together.
     """
 
     file: FileStamp
@@ -102,6 +110,7 @@ class ParquetChunk:
     step: int
     columns: tuple[str, ...]
     single: bool
+    unpack: str | None = None
 
     def read(self) -> Values:
         """Return the rows, of shape (rows, d), NaN where hidden; each column in one stretch."""
@@ -224,6 +233,89 @@ def _whole_groups(chunk: ParquetChunk) -> list[Any]:
     return list(table.to_batches())
 
 
+def _batches(opened: Any, chunk: ParquetChunk, columns: Sequence[str]) -> Iterator[Any]:
+    """Yield the rows of the row group that a chunk is cut of, some at a time."""
+    yield from opened.iter_batches(
+        chunk.step, row_groups=[chunk.first_group], columns=list(columns), use_threads=False
+    )
+
+
+class _Unpacked:
+    """A row group in a file of its own, column by column, of which any rows are read.
+
+    The file has no name, and is gone with the process. Each batch of rows of a column is a stream of
+    Arrow by itself.
+    """
+
+    def __init__(self, chunk: ParquetChunk) -> None:
+        self.lock = Lock()
+        self._file: Any = None
+        # Of each column: where a batch is, how many bytes it has, and its first row.
+        self._places: list[list[tuple[int, int, int]]] = []
+        self._left = _footer(chunk.file).row_group(chunk.first_group).num_rows
+
+    @property
+    def finished(self) -> bool:
+        """Whether every row has been handed out."""
+        return self._left <= 0
+
+    def take(self, chunk: ParquetChunk) -> list[Any]:
+        """Return the rows of a chunk."""
+        import pyarrow as pa
+
+        if self._file is None:
+            try:
+                self._unpack(chunk)
+            except OSError as error:
+                if error.errno not in NO_ROOM:
+                    raise
+                raise InputError(
+                    f"a row group of {shown(chunk.file.path)} does not fit on the disk of "
+                    f"{chunk.unpack}, where it is unpacked. Try a scratch folder on another disk, or more memory."
+                ) from None
+        columns = {
+            name: pa.chunked_array(self._rows(places, chunk))
+            for name, places in zip(chunk.columns, self._places, strict=True)
+        }
+        self._left -= chunk.stop - chunk.start
+        return list(pa.table(columns).unify_dictionaries().combine_chunks().to_batches())
+
+    def _unpack(self, chunk: ParquetChunk) -> None:
+        import pyarrow as pa
+
+        with ExitStack() as stack:
+            file = stack.enter_context(tempfile.TemporaryFile(dir=chunk.unpack))
+            opened = stack.enter_context(_open(chunk.file))
+            places: list[list[tuple[int, int, int]]] = []
+            for name in chunk.columns:
+                places.append([])
+                row = 0
+                for batch in _batches(opened, chunk, [name]):
+                    start = file.tell()
+                    with pa.ipc.new_stream(file, batch.schema) as stream:
+                        stream.write_batch(batch)
+                    places[-1].append((start, file.tell() - start, row))
+                    row += batch.num_rows
+            file.flush()
+            stack.pop_all()
+        opened.close()
+        self._file, self._places = file, places
+
+    def _rows(self, places: list[tuple[int, int, int]], chunk: ParquetChunk) -> list[Any]:
+        import pyarrow as pa
+
+        parts = []
+        first = max(0, bisect_right(places, chunk.start, key=itemgetter(2)) - 1)
+        for start, size, row in places[first:]:
+            if row >= chunk.stop:
+                break
+            self._file.seek(start)
+            column = pa.ipc.open_stream(self._file.read(size)).read_all().column(0)
+            skipped = max(0, chunk.start - row)
+            parts += column.slice(skipped, chunk.stop - max(row, chunk.start)).chunks
+        return parts
+
+
 class _Cursor:
     """A row group that is read from its first row to its last, some rows at a time."""
 
@@ -233,12 +325,7 @@ class _Cursor:
         self._position = 0
         self._end = _footer(chunk.file).row_group(chunk.first_group).num_rows
         self._rest: Any = None
-        self._batches: Iterator[Any] = _open(chunk.file).iter_batches(
-            chunk.step,
-            row_groups=[chunk.first_group],
-            columns=list(chunk.columns),
-            use_threads=False,
-        )
+        self._batches = _batches(_open(chunk.file), chunk, chunk.columns)
 
     @property
     def finished(self) -> bool:
@@ -283,20 +370,21 @@ class _Cursors:
     """The open cursors of this process, last used last."""
 
     lock: Lock = field(default_factory=Lock)
-    known: OrderedDict[Any, _Cursor] = field(default_factory=OrderedDict)
+    known: OrderedDict[Any, _Cursor | _Unpacked] = field(default_factory=OrderedDict)
 
-    def find(self, key: Any, chunk: ParquetChunk) -> _Cursor:
+    def find(self, key: Any, chunk: ParquetChunk) -> _Cursor | _Unpacked:
         """Return the cursor of a row group; a new one stands before its first row."""
         with self.lock:
             cursor = self.known.get(key)
             if cursor is None:
-                cursor = self.known[key] = _Cursor(chunk)
+                kind = _Cursor if chunk.unpack is None else _Unpacked
+                cursor = self.known[key] = kind(chunk)
             self.known.move_to_end(key)
             while len(self.known) > CURSORS:
                 self.known.popitem(last=False)
             return cursor
 
-    def forget(self, key: Any, cursor: _Cursor) -> None:
+    def forget(self, key: Any, cursor: _Cursor | _Unpacked) -> None:
         """Let go of a cursor, unless another has taken its place."""
         with self.lock:
             if self.known.get(key) is cursor:
@@ -312,7 +400,7 @@ def _take(chunk: ParquetChunk) -> list[Any]:
     A row group can be read from its beginning only. Without the cursors a pass over m chunks of it would
     read it m / 2 times.
     """
-    key = (os.getpid(), chunk.file, chunk.first_group, chunk.columns, chunk.step)
+    key = (os.getpid(), chunk.file, chunk.first_group, chunk.columns, chunk.step, chunk.unpack)
     cursor = _CURSORS.find(key, chunk)
     parts, keep = None, False
     try:
@@ -324,6 +412,37 @@ def _take(chunk: ParquetChunk) -> list[Any]:
             _CURSORS.forget(key, cursor)
     # The rows are behind: the next cursor begins before them.
     return _take(chunk) if parts is None else parts
+
+
+def page_bytes(chunks: Iterable[Any]) -> tuple[int, int]:
+    """Return the most bytes that pages of row groups which were cut may take while they are read.
+
+    First where all columns are read together, then where they are unpacked one after another. A column
+    has a dictionary and a page in memory, as they are in the file and unpacked: no more than all of it,
+    which is all that the footer tells.
+    """
+    together, alone = 0, 0
+    cut = (chunk for chunk in chunks if isinstance(chunk, ParquetChunk) and chunk.step)
+    for (stamp, number, columns), _ in groupby(
+        cut, key=lambda chunk: (chunk.file, chunk.first_group, chunk.columns)
+    ):
+        group, wanted = _footer(stamp).row_group(number), frozenset(columns)
+        parts = (group.column(j) for j in range(group.num_columns))
+        sizes = [
+            part.total_compressed_size + part.total_uncompressed_size
+            for part in parts
+            if part.path_in_schema.partition(".")[0] in wanted or part.path_in_schema in wanted
+        ]
+        together, alone = max(together, sum(sizes)), max(alone, max(sizes, default=0))
+    return CURSORS * together, CURSORS * alone
+
+
+def unpacked_in(folder: str, chunks: Iterable[Any]) -> tuple[Any, ...]:
+    """Return the same chunks; row groups that are cut are unpacked in a folder, column by column."""
+    return tuple(
+        replace(chunk, unpack=folder) if isinstance(chunk, ParquetChunk) and chunk.step else chunk
+        for chunk in chunks
+    )
 
 
 def _fill(out: Values, batch: Any, columns: Iterable[str]) -> None:
