@@ -135,7 +135,7 @@ def _lines(
 
 def _carried(
     given: Input, wanted: o.TableOptions, filled: Sequence[str]
-) -> tuple[list[str], list[tuple[str, ...]]]:
+) -> tuple[list[str], list[Sequence[str]]]:
     """Return the columns of the output in order, with their texts, where they have any.
 
     Flags and limits of filled columns get other names: they speak of the original cells.
@@ -149,7 +149,7 @@ def _carried(
         texts = [] if data.labels is None else [(name, data.labels)]
     read = {name.casefold() for name in filled}
     names: list[str] = []
-    others: list[tuple[str, ...]] = []
+    others: list[Sequence[str]] = []
     for name, column in texts:
         base = base_of(name).casefold()
         speaks = base in read if base else bool(flag_kind(name)) or name.casefold() in ENDS_ALONE

@@ -7,11 +7,13 @@ import io
 import os
 import re
 from collections import Counter
+from collections.abc import Sequence
 from typing import IO, Any, NamedTuple
 
 from halfseen.data.cells import CellFormat, print_cell, read_cell, shorten
 from halfseen.data.file_bytes import text_of
 from halfseen.data.interval_data import IntervalData
+from halfseen.data.plain_text import plain_columns
 from halfseen.errors import InputError, argument
 from halfseen.files import read_whole, write_text_whole
 
@@ -33,8 +35,8 @@ class Records(NamedTuple):
 
     source: str
     names: list[str]
-    columns: list[tuple[str, ...]]
-    lines: list[int]
+    columns: Sequence[Sequence[str]]
+    lines: Sequence[int]
     labels: tuple[str, ...] | None = None
 
 
@@ -57,6 +59,24 @@ def cut_records(source: str, text: str, separator: str | None, form: CellFormat)
     told = re.match(r"sep=([^\r\n])\r?\n", text, re.IGNORECASE)
     if separator is None:
         separator = told[1] if told else find_separator(source, text, form)
+    if plain := None if told else _plain(source, text, separator, form):
+        return plain
+    return _cut(source, text, separator, form, bool(told))
+
+
+def _plain(source: str, text: str, separator: str, form: CellFormat) -> Records | None:
+    """Cut a large file of plain numbers, whose texts are cut out only if they are asked for."""
+
+    def texts() -> Sequence[Sequence[str]]:
+        return _cut(source, text, separator, form, False).columns
+
+    if (found := plain_columns(text, separator, form, texts)) is None:
+        return None
+    names, columns = found
+    return Records(source, names, columns, range(2, 2 + len(columns[0])))
+
+
+def _cut(source: str, text: str, separator: str, form: CellFormat, told: bool) -> Records:
     lines, rows = _split(source, text, separator)
     if told:
         lines, rows = lines[1:], rows[1:]

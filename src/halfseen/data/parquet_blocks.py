@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 import stat
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -36,8 +35,6 @@ SUFFIXES = (".parquet", ".pq")
 NO_DATA = (".", "_")
 # Chunks of a file: 8 TiB of values. A damaged footer that tells of more would fill the memory with them.
 MOST_CHUNKS = 2**20
-# pandas keeps an index without a name in columns of these names.
-INDEX = re.compile(r"__index_level_\d+__")
 
 Source = str | os.PathLike[str]
 
@@ -261,7 +258,7 @@ def _look(path: str) -> _File:
     return _File(
         FileStamp(path, before.st_size, before.st_mtime_ns, footer.num_rows),
         dict(zip(schema.names, schema.types, strict=True)),
-        frozenset([*saved, *filter(INDEX.fullmatch, schema.names)]),
+        frozenset(saved),
         sizes,
     )
 
@@ -289,7 +286,7 @@ def _choose(file: _File, columns: Sequence[str] | str | None) -> tuple[str, ...]
 def _refuse_second_columns(file: _File, names: tuple[str, ...]) -> None:
     """Ask where a column is named like flags or limits of another: here it would be a measurement."""
     for name in names:
-        if (base := base_of(name)) in names:
+        if (base := base_of(name)) and base in names:
             raise InputError(
                 f"{shown(file.stamp.path)}: column {name!r} is named like flags or limits of {base!r}, "
                 "and a table that is read in pieces holds values alone. Set what was not detected to "
@@ -332,7 +329,17 @@ def _check_kinds(file: _File, first: _File, names: tuple[str, ...]) -> None:
 def _check_numbers(file: _File, names: tuple[str, ...], everything: bool) -> None:
     """Refuse a file with columns that hold no numbers."""
     here = shown(file.stamp.path)
-    for name in names:
+    for place, name in enumerate(names, 1):
+        if everything and not name.strip():
+            raise InputError(
+                f"{here}: column {place} has no name. Name it, or choose others with "
+                f"{argument('columns')}."
+            )
+        if str(file.types[name]) == "bool":
+            raise InputError(
+                f"{here}: column {name!r} holds true and false, and is no measurement. Name the columns "
+                f"to read with {argument('columns')}; or make it a column of 0 and 1, if it is one."
+            )
         if not _is_number(file.types[name]):
             advice = (
                 _advice(file, names)

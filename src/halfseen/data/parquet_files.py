@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import tempfile
+import weakref
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
@@ -50,6 +52,8 @@ FOOTERS = 4
 CURSORS = 2
 # Chunks that a cursor passed on its way to a later one and still has: threads overtake each other.
 PASSED = 4
+# pandas keeps an index without a name in columns of these names.
+INDEX = re.compile(r"__index_level_\d+__")
 # What the system says where a disk is full.
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # Row groups in a part, unless a number of rows is told: 256 MiB before compression, so that a few
@@ -160,12 +164,13 @@ def pyarrow_parquet(doing: str = "Reading") -> Any:
 
 
 def saved_index(schema: Any) -> list[str]:
-    """Return the columns in which pandas says that it saved an index; anything may stand there."""
+    """Return the columns in which pandas saved an index: it says so, where anything may stand."""
     told = schema.pandas_metadata
     columns = told.get("index_columns") if isinstance(told, dict) else None
     # An index that only counts is kept as a description, not as a column.
     kept = columns if isinstance(columns, list) else []
-    return [name for name in kept if isinstance(name, str) and name in schema.names]
+    kept = [name for name in kept if isinstance(name, str) and name in schema.names]
+    return [*kept, *(name for name in schema.names if INDEX.fullmatch(name) and name not in kept)]
 
 
 @contextmanager
@@ -271,7 +276,8 @@ class _Unpacked:
                     raise
                 raise InputError(
                     f"a row group of {shown(chunk.file.path)} does not fit on the disk of "
-                    f"{chunk.unpack}, where it is unpacked. Try a scratch folder on another disk, or more memory."
+                    f"{chunk.unpack}, where it is unpacked. Try a scratch folder "
+                    "on another disk, or more memory."
                 ) from None
         columns = {
             name: pa.chunked_array(self._rows(places, chunk))
@@ -299,6 +305,7 @@ class _Unpacked:
             file.flush()
             stack.pop_all()
         opened.close()
+        weakref.finalize(self, file.close)
         self._file, self._places = file, places
 
     def _rows(self, places: list[tuple[int, int, int]], chunk: ParquetChunk) -> list[Any]:
