@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
-import reprlib
 from collections.abc import Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,7 @@ from scipy import linalg
 
 from halfseen.checks import real_array
 from halfseen.errors import InputError
-from halfseen.files import write_text_whole
+from halfseen.files import read_whole, write_text_whole
 from halfseen.parallel import single_blas_thread
 
 FORMAT = "halfseen.gaussian"
@@ -325,25 +323,12 @@ class Gaussian:
         ...     hs.Gaussian.load(f"{folder}/g.json") == g  # to the last bit
         True
         """
-        text = _read_file(path)
+        content = read_whole(path, LARGEST_FILE)
         try:
-            content = json.loads(text)
+            told = json.loads(content)
         except (ValueError, RecursionError) as error:
             raise InputError(f"{path} is not a saved Gaussian: not JSON ({error}).") from None
-        if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise InputError(f'{path} is not a saved Gaussian: it lacks "format": "{FORMAT}".')
-        if content.get("version") != VERSION:
-            raise InputError(
-                f"{path} is of version {content.get('version')!r}; this halfseen reads version "
-                f"{VERSION}. A newer halfseen may have written it."
-            )
-        for name in ("mean", "covariance"):
-            if name not in content:
-                raise InputError(f'{path} is not a saved Gaussian: it lacks "{name}".')
-        try:
-            return cls(content["mean"], content["covariance"])
-        except InputError as error:
-            raise InputError(f"{path} is not a saved Gaussian: {error}") from None
+        return gaussian_in(told, path, cls)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Gaussian):
@@ -382,22 +367,24 @@ class Gaussian:
         return chosen.astype(np.intp)
 
 
-def _read_file(path: str | os.PathLike[str]) -> str:
-    """Return the text of a file that is not too large, and no device without an end."""
+def gaussian_in(
+    content: Any, path: str | os.PathLike[str], kind: type[Gaussian] = Gaussian
+) -> Gaussian:
+    """Return the distribution in what was read of a file that ``Gaussian.save`` wrote."""
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise InputError(f'{path} is not a saved Gaussian: it lacks "format": "{FORMAT}".')
+    if content.get("version") != VERSION:
+        raise InputError(
+            f"{path} is of version {content.get('version')!r}; this halfseen reads version "
+            f"{VERSION}. A newer halfseen may have written it."
+        )
+    for name in ("mean", "covariance"):
+        if name not in content:
+            raise InputError(f'{path} is not a saved Gaussian: it lacks "{name}".')
     try:
-        file = Path(path)
-        if not file.is_file():
-            raise InputError(f"{path} cannot be read: there is no such file.")
-        size = file.stat().st_size
-        if size > LARGEST_FILE:
-            raise InputError(f"{path} holds {size} bytes; a saved Gaussian has at most 512 MiB.")
-        return file.read_text(encoding="utf-8")
-    except TypeError:
-        raise InputError(f"the path of a file was expected; got {reprlib.repr(path)}.") from None
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not a saved Gaussian: not JSON ({error}).") from None
+        return kind(content["mean"], content["covariance"])
+    except InputError as error:
+        raise InputError(f"{path} is not a saved Gaussian: {error}") from None
 
 
 def _check_parameters(mean: NDArray[np.float64], covariance: NDArray[np.float64]) -> None:

@@ -5,6 +5,8 @@ thread, and results are combined in the order of the pieces. BLAS is held to one
 its own splitting would change the order of additions.
 """
 
+from __future__ import annotations
+
 import numbers
 import os
 from collections import deque
@@ -12,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from threading import Lock
+from threading import RLock
 from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
@@ -53,26 +55,43 @@ class _BlasLimit:
 
     The limit holds for the whole process. Were it set and lifted by each thread for itself, the first
     to leave would lift it under the others, and the last would restore what it had found: one.
+
+    Ctrl-C may come between any two steps here: what was found is kept until all of it is restored, and
+    who was interrupted while leaving leaves again when it is forgotten.
     """
 
     def __init__(self) -> None:
-        self._lock, self._inside = Lock(), 0
-        self._limiter: Any = None
+        self._lock = RLock()
+        # By their identities: a guest must be forgotten when its frame is.
+        self._inside: set[int] = set()
+        self._found: list[tuple[Any, int]] | None = None
 
-    def enter(self) -> None:
+    def enter(self, guest: _Guest) -> None:
         with self._lock:
-            if self._inside == 0:
+            self._inside.add(id(guest))
+            if self._found is None:
                 _take_control()
-                self._limiter = _controller().limit(limits=1, user_api="blas")
-            self._inside += 1
+                blas = _controller().select(user_api="blas").lib_controllers
+                self._found = [(library, library.num_threads) for library in blas]
+                for library in blas:
+                    library.set_num_threads(1)
 
-    def leave(self) -> None:
+    def leave(self, guest: _Guest) -> None:
         with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
+            if self._inside == {id(guest)} and self._found is not None:
                 _take_control()
-                self._limiter.restore_original_limits()
+                for library, threads in self._found:
+                    library.set_num_threads(threads)
                 _take_control()
+                self._found = None
+            self._inside.discard(id(guest))
+
+
+class _Guest:
+    """Someone who has entered; forgotten, it leaves."""
+
+    def __del__(self) -> None:
+        _BLAS_LIMIT.leave(self)
 
 
 def _take_control() -> None:
@@ -84,6 +103,27 @@ def _take_control() -> None:
     for library in _controller().lib_controllers:
         if hasattr(library, "clear_controlling_thread"):
             library.clear_controlling_thread(force=True)
+
+
+def is_interrupt(error: BaseException | None) -> bool:
+    """Whether an error is Ctrl-C, also where it came while compiled code handed back its result.
+
+    Python then says SystemError, and that the result came with an error set: Ctrl-C is its cause.
+    """
+    while isinstance(error, SystemError):
+        error = error.__cause__ or error.__context__
+    return isinstance(error, KeyboardInterrupt)
+
+
+@contextmanager
+def interrupts_as_such() -> Iterator[None]:
+    """Raise ``KeyboardInterrupt`` where Ctrl-C came out of compiled code as something else."""
+    try:
+        yield
+    except SystemError as error:
+        if is_interrupt(error):
+            raise KeyboardInterrupt from None
+        raise
 
 
 _BLAS_LIMIT = _BlasLimit()
@@ -98,12 +138,13 @@ def _limited_by_thread() -> ThreadpoolController:
 @contextmanager
 def single_blas_thread() -> Iterator[None]:
     """Context in which BLAS uses one thread, so that the order of its additions is fixed."""
-    _BLAS_LIMIT.enter()
+    guest = _Guest()
     try:
+        _BLAS_LIMIT.enter(guest)
         with _limited_by_thread().limit(limits=1):
             yield
     finally:
-        _BLAS_LIMIT.leave()
+        _BLAS_LIMIT.leave(guest)
 
 
 def map_in_order(

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from halfseen.checks import share
 from halfseen.errors import InputError
 from halfseen.limits import LimitTable, find_limits
+from halfseen.parallel import interrupts_as_such
 from halfseen.solvers.inference.bootstrap import Bootstrap, bootstrap
 from halfseen.solvers.inference.compared_structures import (
     USUAL,
@@ -833,6 +834,7 @@ def returning_fits(solver: Callable[P, Estimate], module: str) -> Callable[P, Fi
     """
 
     @functools.wraps(solver)
+    @interrupts_as_such()
     def run(*args: P.args, **kwargs: P.kwargs) -> Fit:
         return as_fit(solver(*args, **kwargs))
 

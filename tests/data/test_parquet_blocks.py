@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 
@@ -17,9 +18,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import halfseen as hs
 from halfseen.data import parquet_blocks as planning
 from halfseen.data import parquet_files as reading
-from halfseen.data.parquet_blocks import describe_row, is_parquet, plan_chunks, scan_parquet
+from halfseen.data.parquet_blocks import (
+    describe_row,
+    is_parquet,
+    plan_chunks,
+    scan_mixed,
+    scan_parquet,
+)
+from halfseen.data.parquet_files import page_bytes, unpacked_in, write_parquet
 from halfseen.data.row_blocks import array_blocks, chunk_rows
 from halfseen.errors import InputError
 from halfseen.kernels.nullable import fill_nullable
@@ -239,7 +248,6 @@ def test_numbers_of_every_kind(tmp_path, small):
         "single": pa.array(np.arange(n) / 3, pa.float32()),
         "whole": pa.array([None, *range(1, n)], pa.int8()),
         "large": pa.array([2**63 + 2**20 + k for k in range(n)], pa.uint64()),
-        "truth": pa.array([None, True, False] * 8 + [True], pa.bool_()),
         "decimal": pa.array([Decimal(k) / 4 for k in range(n)], pa.decimal128(10, 2)),
         "nothing": pa.nulls(n),
         "nan": pa.array([np.nan, None] * 12 + [1.0], pa.float64()),
@@ -251,6 +259,159 @@ def test_numbers_of_every_kind(tmp_path, small):
     ]
     np.testing.assert_array_equal(found, np.array(expected).T)
     assert found.dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("column", "told"),
+    [
+        (pa.array([True, False, None] * 4), "holds true and false"),
+        (pa.array([1, 2] * 6, pa.timestamp("s")), "hold"),
+        (pa.array([1, 2] * 6, pa.duration("s")), "hold"),
+    ],
+)
+def test_both_readers_refuse_the_same_columns(tmp_path, column, told):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"x": np.linspace(-1.0, 1.0, 12) ** 3, "b": column}), path)
+    for columns in (None, ["x", "b"]):
+        for read in (hs.read_parquet, scan_parquet):
+            with pytest.raises(hs.InputError, match=f"column '?b'? .*{told}"):
+                read(path, columns=columns)
+    assert hs.read_parquet(path, columns="x").shape == scan_parquet(path, "x").shape
+
+
+@pytest.mark.parametrize("name", ["", "  "])
+def test_both_readers_want_names(tmp_path, name):
+    path = tmp_path / "a.parquet"
+    x = np.linspace(-1.0, 1.0, 12) ** 3
+    pq.write_table(pa.table({"x": x, name: x + 1.0}), path)
+    for read in (hs.read_parquet, scan_parquet):
+        with pytest.raises(hs.InputError, match="column 2 has no name"):
+            read(path)
+        assert read(path, columns=["x", name]).shape == (12, 2)
+
+
+def test_both_readers_leave_out_an_index_of_which_nobody_told(tmp_path):
+    path = tmp_path / "a.parquet"
+    x = np.linspace(-1.0, 1.0, 12) ** 3
+    pq.write_table(pa.table({"x": x, "__index_level_0__": x}), path)
+    assert hs.read_parquet(path).names == scan_parquet(path).names == ("x",)
+    assert hs.read_parquet(path).labels[0] == "-1.0"
+
+
+# Row groups that are unpacked column by column
+
+
+def all_kinds(n):
+    """Return columns with dictionaries that overflow, repeat, are texts, and categories."""
+    rng = np.random.default_rng(4)
+    words = np.array(["mill", "well", None], dtype=object)
+    return pa.table(
+        {
+            "plain": pa.array(rng.normal(size=n), mask=rng.random(n) < 0.2),
+            "few": pa.array(rng.integers(0, 9, n)),
+            "word": pa.array(words[rng.integers(0, 3, n)]),
+            "kind": pa.array(words[rng.integers(0, 3, n)]).dictionary_encode(),
+            "nothing": pa.nulls(n),
+        }
+    )
+
+
+@pytest.mark.parametrize("order", ["forwards", "backwards", "shuffled"])
+@pytest.mark.parametrize("batch", [7, 40, 1000])
+def test_unpacked_rows_are_those_of_the_file(tmp_path, small, order, batch, monkeypatch):
+    """In whichever order threads take chunks, and in whichever pieces pyarrow hands them out."""
+    rows = all_kinds(333)
+    pq.write_table(rows, tmp_path / "a.parquet", row_group_size=333, data_page_size=256)
+    blocks = scan_mixed(tmp_path / "a.parquet", lambda names: names)
+    pieces = list(unpacked_in(str(tmp_path), blocks.pieces))
+    assert len(pieces) > 3
+    if order != "forwards":
+        pieces = pieces[::-1]
+    if order == "shuffled":
+        pieces = pieces[::2] + pieces[1::2]
+    plain = reading._batches
+    monkeypatch.setattr(
+        reading,
+        "_batches",
+        lambda opened, chunk, names: plain(opened, replace(chunk, step=batch), names),
+    )
+    for piece in pieces:
+        start = piece.first_row
+        expected = rows.slice(start, piece.stop - piece.start)
+        assert piece.frame().to_pylist() == expected.to_pylist()
+    # Nothing with a name was written, and a second pass reads the same again.
+    assert os.listdir(tmp_path) == ["a.parquet"]
+    assert pieces[0].frame().num_rows == pieces[0].stop - pieces[0].start
+    numbers = scan_parquet(tmp_path / "a.parquet", ["plain", "few", "nothing"])
+    np.testing.assert_array_equal(
+        together(replace(numbers, pieces=unpacked_in(str(tmp_path), numbers.pieces))),
+        together(numbers),
+    )
+
+
+def test_pages_take_no_more_than_the_footer_tells(tmp_path, small):
+    rows = all_kinds(333)
+    pq.write_table(rows, tmp_path / "a.parquet", row_group_size=333)
+    blocks = scan_mixed(tmp_path / "a.parquet", lambda names: ["plain", "word"])
+    group = pq.ParquetFile(tmp_path / "a.parquet").metadata.row_group(0)
+    sizes = [
+        group.column(j).total_compressed_size + group.column(j).total_uncompressed_size
+        for j in (0, 2)
+    ]
+    assert page_bytes(blocks.pieces) == (2 * sum(sizes), 2 * max(sizes))
+    # Those that are not cut are read whole, and counted as rows.
+    pq.write_table(rows, tmp_path / "a.parquet", row_group_size=5)
+    assert page_bytes(scan_parquet(tmp_path / "a.parquet", "plain").pieces) == (0, 0)
+
+
+def test_a_disk_without_room_to_unpack(tmp_path, small, monkeypatch):
+    def full(**given):
+        raise OSError(28, "No space left on device")
+
+    pq.write_table(all_kinds(333), tmp_path / "a.parquet", row_group_size=333)
+    blocks = scan_parquet(tmp_path / "a.parquet", "plain")
+    monkeypatch.setattr(reading.tempfile, "TemporaryFile", full)
+    says(unpacked_in("/scratch", blocks.pieces)[0].read, "does not fit on the disk of /scratch")
+
+
+# Damage
+
+
+def test_every_flip_in_a_page_with_a_checksum_is_noticed(tmp_path, small):
+    """Of pages of our own, and of others that have checksums."""
+    X = np.random.default_rng(1).normal(size=(60, 2))
+    path = tmp_path / "a.parquet"
+    write_parquet(path, ["a", "b"], [X])
+    footer = pq.ParquetFile(path).metadata
+    whole = path.read_bytes()
+    noticed = 0
+    for column in range(2):
+        part = footer.row_group(0).column(column)
+        # The last bytes of a column are in its page, behind the header with the checksum.
+        for place in range(1, 200, 7):
+            damaged = bytearray(whole)
+            damaged[part.data_page_offset + part.total_compressed_size - place] ^= 16
+            path.write_bytes(damaged)
+            for read in (hs.read_parquet, lambda path: together(scan_parquet(path))):
+                with pytest.raises(hs.InputError, match="no Parquet file that can be read"):
+                    read(path)
+                noticed += 1
+    assert noticed > 100
+
+
+def test_a_folder_that_cannot_be_listed(tmp_path, monkeypatch):
+    def closed(path):
+        raise PermissionError(13, "Permission denied")
+
+    (tmp_path / "sub").mkdir()
+    monkeypatch.setattr(os, "listdir", closed)
+    says(lambda: scan_parquet(tmp_path), "cannot be read: Permission denied")
+
+
+def test_a_folder_whose_writer_was_killed_is_no_table(tmp_path):
+    write_parquet(tmp_path / "part-00000.parquet", ["a"], [np.zeros((3, 1))])
+    (tmp_path / ".parts.abcdefgh.halfseen-part").mkdir()
+    says(lambda: scan_parquet(tmp_path), "whose writing has not ended, or was broken off")
 
 
 def test_float32_stays_if_all_columns_of_all_files_are(tmp_path, small):

@@ -258,7 +258,7 @@ def test_memory_stays_within_the_budget(tmp_path):
         import re, sys
         import numpy as np
         from halfseen.scaling.local import LocalEngine
-        from halfseen.scaling.memory import resident_bytes
+        from halfseen.memory import resident_bytes
 
         def make(piece, number):
             return {"x": np.random.default_rng(number).random(10**6)}

@@ -10,7 +10,8 @@ import typer
 from halfseen.cli import options as o
 from halfseen.cli.fit import needs_a_look, run_fit
 from halfseen.cli.inputs import Input, read_input
-from halfseen.cli.running import LOOK, as_json_text, guarded, say, warnings_as_lines
+from halfseen.cli.outputs import as_json_text, say, show, warnings_as_lines
+from halfseen.cli.running import LOOK, guarded
 from halfseen.diagnostics import diagnose
 from halfseen.errors import HalfseenError, HalfseenWarning
 from halfseen.solvers import Fit
@@ -48,7 +49,7 @@ def check(
                 transforms=given.transforms,
                 **settings,
             )
-    typer.echo(as_json_text(found.to_dict()) if as_json else str(found))
+    show(as_json_text(found.to_dict()) if as_json else str(found))
     if fit is not None and needs_a_look(fit):
         say(f"fit: {fit.status.value}")
     if found.worst == "problem" or (fit is not None and needs_a_look(fit)):

@@ -10,14 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from halfseen.cli import options as o
-from halfseen.cli.running import (
-    as_json_text,
-    check_writable,
-    command_line,
-    guarded,
-    say_written,
-    warnings_as_lines,
-)
+from halfseen.cli.outputs import Outputs, as_json_text, warnings_as_lines
+from halfseen.cli.running import command_line, guarded
 from halfseen.data.csv_files import write_csv
 from halfseen.demo import LIMITS, run_demo
 from halfseen.diagnostics import diagnose
@@ -36,21 +30,26 @@ def demo(
     as_json: o.AsJson = False,
 ) -> None:
     """Censor the wine data by detection limits, and recover what was hidden."""
-    check_writable(report=report, write=write)
+    outputs = Outputs(write=write, report=report)
     with warnings_as_lines():
         result = run_demo(method)
-        if report is not None:
+
+        def write_page(path: Path) -> None:
             diagnosis = diagnose(result.fit, progress=True)
-            result.fit.report(
-                report, diagnosis=diagnosis, call=command_line(context), title="Wine chemistry"
-            )
-    if as_json:
-        typer.echo(as_json_text(_demo_figures(result)))
-    else:
-        _print_demo(result)
-    if write is not None:
-        write_csv(result.laboratory_table(), write)
-    say_written(report, write)
+            call = command_line(context)
+            result.fit.report(path, diagnosis=diagnosis, call=call, title="Wine chemistry")
+
+        def answer() -> None:
+            if as_json:
+                typer.echo(as_json_text(_demo_figures(result)))
+            else:
+                _print_demo(result)
+
+        outputs.deliver(
+            answer,
+            write=lambda path: write_csv(result.laboratory_table(), path),
+            report=write_page,
+        )
 
 
 def _demo_figures(demo: Any) -> dict[str, Any]:

@@ -9,18 +9,8 @@ import typer
 
 from halfseen.cli import options as o
 from halfseen.cli.inputs import Input, fit_in_pieces, in_pieces, read_input
-from halfseen.cli.running import (
-    LOOK,
-    as_json_text,
-    check_writable,
-    command_line,
-    guarded,
-    rows_by_line,
-    say,
-    say_written,
-    warnings_as_lines,
-    write_text,
-)
+from halfseen.cli.outputs import Outputs, as_json_text, json_writer, say, show, warnings_as_lines
+from halfseen.cli.running import LOOK, command_line, guarded, rows_by_line
 from halfseen.diagnostics import diagnose
 from halfseen.errors import InputError
 from halfseen.limits import LimitTable
@@ -57,7 +47,9 @@ def fit(
     resume: o.Resume = False,
 ) -> None:
     """Learn the mean and the covariance behind a table with hidden values."""
-    check_writable(report=report, output=output, save=save)
+    outputs = Outputs(
+        [data, table.limits], output=output, save=save, report=report, checkpoint=checkpoint
+    )
     if by is not None and save is not None:
         raise InputError("--save is for one fit, and --by makes several. Keep the figures with -o.")
     o.check_level(level)
@@ -85,25 +77,27 @@ def fit(
             given = read_input(table, quiet=as_json, by=by)
             note_of_blanks(given)
             found = run_fit(given, method, covariance, seed, **kept)
-        limits = None
-        if ucl:
-            limits = found.limits(level, coverage, next_values, random_state=seed)
-        if report is not None:
-            _report(found, report, seed, command_line(context), limits)
+        limits = found.limits(level, coverage, next_values, random_state=seed) if ucl else None
     content = found.to_dict(level) if as_json or output is not None else {}
     if limits is not None and content:
         content["limits"] = limits.to_dict()
-    typer.echo(as_json_text(content) if as_json else found.summary(level=level))
-    if limits is not None and not as_json:
-        typer.echo(f"\n{limits!r}")
-    # Printed first: it would be lost where a file cannot be written.
-    if output is not None:
-        write_text(output, as_json_text(content) + "\n")
-    if save is not None:
-        found.save(save)
-    say_written(report, output, save)
+    outputs.deliver(
+        lambda: _show(found, limits, level, content if as_json else None),
+        output=json_writer(content),
+        save=found.save,
+        report=lambda path: _report(found, path, seed, command_line(context), limits),
+    )
     if needs_a_look(found):
         raise typer.Exit(LOOK)
+
+
+def _show(
+    found: Fit | GroupedFit, limits: LimitTable | None, level: float, content: dict[str, Any] | None
+) -> None:
+    """Print what was found, or its content for other programs."""
+    show(found.summary(level=level) if content is None else as_json_text(content))
+    if limits is not None and content is None:
+        show(f"\n{limits!r}")
 
 
 def _report(

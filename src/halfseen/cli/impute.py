@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -14,10 +15,12 @@ from numpy.typing import NDArray
 from halfseen.cli import options as o
 from halfseen.cli.fit import needs_a_look, note_of_blanks, run_fit
 from halfseen.cli.inputs import Input, read_input
-from halfseen.cli.running import LOOK, check_writable, guarded, say, warnings_as_lines, write_text
+from halfseen.cli.outputs import Outputs, say, show_table, warnings_as_lines
+from halfseen.cli.running import LOOK, guarded
 from halfseen.data.cells import print_cell
 from halfseen.data.names import base_of, flag_kind
 from halfseen.errors import InputError
+from halfseen.files import write_text_whole
 
 # Ends of intervals that are named so speak of the only column.
 ENDS_ALONE = ("lower", "upper", "lo", "hi")
@@ -50,7 +53,7 @@ def impute(
     output: o.Output = None,
 ) -> None:
     """Fill the holes of a table, as CSV: each at its mean, or --draws for multiple imputation."""
-    check_writable(output=output)
+    outputs = Outputs([data, table.limits], output=output)
     with warnings_as_lines():
         given = read_input(table, quiet=True)
         note_of_blanks(given)
@@ -63,12 +66,14 @@ def impute(
             tables = np.asarray(fit.impute())[None]
     filled = _as_in_file(tables, given, table)
     text = "".join(_lines(filled, given, table, numbered=bool(draws), marked=marks))
-    if output is None:
-        typer.echo(text, nl=False)
-    else:
-        write_text(output, text)
-        count = int(filled.hidden.sum())
-        say(f"wrote {output}: {len(tables)} x {len(filled.hidden)} rows, {count} cells filled")
+    count = int(filled.hidden.sum())
+    told = f"{len(tables)} x {len(filled.hidden)} rows, {count} cells filled"
+
+    def write(path: Path) -> str:
+        write_text_whole(path, text)
+        return told
+
+    outputs.deliver(lambda: show_table(text) if output is None else None, output=write)
     if needs_a_look(fit):
         raise typer.Exit(LOOK)
 
@@ -130,7 +135,7 @@ def _lines(
 
 def _carried(
     given: Input, wanted: o.TableOptions, filled: Sequence[str]
-) -> tuple[list[str], list[tuple[str, ...]]]:
+) -> tuple[list[str], list[Sequence[str]]]:
     """Return the columns of the output in order, with their texts, where they have any.
 
     Flags and limits of filled columns get other names: they speak of the original cells.
@@ -144,7 +149,7 @@ def _carried(
         texts = [] if data.labels is None else [(name, data.labels)]
     read = {name.casefold() for name in filled}
     names: list[str] = []
-    others: list[tuple[str, ...]] = []
+    others: list[Sequence[str]] = []
     for name, column in texts:
         base = base_of(name).casefold()
         speaks = base in read if base else bool(flag_kind(name)) or name.casefold() in ENDS_ALONE

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import glob
-import io
 import os
 import sys
 from collections.abc import Collection, Sequence
@@ -16,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.cli.options import LONG, Blank, TableOptions
-from halfseen.cli.running import say
+from halfseen.cli.outputs import say
 from halfseen.data.cells import CellFormat
-from halfseen.data.csv_files import Records, read_records
+from halfseen.data.csv_files import Records, cut_records, read_records
+from halfseen.data.file_bytes import text_of
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.limits import read_limits
 from halfseen.data.long_tables import Long, LongNames, widen
@@ -30,6 +30,7 @@ from halfseen.data.readers import read_columns
 from halfseen.data.rounding import as_recorded, read_rounded
 from halfseen.data.transforms import read_transforms
 from halfseen.errors import InputError
+from halfseen.files import read_stream
 from halfseen.missingness import Combined, DetectionLimits, rules
 from halfseen.missingness.base import Missingness, listed
 from halfseen.scaling.cluster import connected
@@ -192,8 +193,16 @@ def open_csv(wanted: TableOptions, form: CellFormat) -> Records:
     """Cut a file of separated values, or standard input, into columns of texts."""
     words = {"\\t": "\t", "tab": "\t", "blank": " ", "blanks": " ", "space": " "}
     separator = words.get(wanted.separator or "", wanted.separator)
-    source: Any = io.StringIO(sys.stdin.read()) if wanted.data == "-" else wanted.data
-    return read_records(source, separator, wanted.encoding, form)
+    if wanted.data != "-":
+        return read_records(wanted.data, separator, wanted.encoding, form)
+    if sys.stdin is None or sys.stdin.closed:
+        raise InputError("- reads standard input, which is closed; name a file.")
+    try:
+        content = read_stream("standard input", sys.stdin.buffer)
+    except OSError as error:
+        raise InputError(f"standard input cannot be read: {error.strerror or error}.") from None
+    text = text_of("standard input", content, wanted.encoding).removeprefix("\ufeff")
+    return cut_records("standard input", text, separator, form)
 
 
 def split_names(text: str) -> list[str]:

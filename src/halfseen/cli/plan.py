@@ -11,7 +11,8 @@ import typer
 from halfseen.cli import options as o
 from halfseen.cli.fit import run_fit
 from halfseen.cli.inputs import read_input
-from halfseen.cli.running import WIDTH, as_json_text, guarded, warnings_as_lines
+from halfseen.cli.outputs import WIDTH, as_json_text, show, warnings_as_lines
+from halfseen.cli.running import guarded
 from halfseen.errors import InputError
 from halfseen.planning import rows_for_error, samples_for_self_censoring
 
@@ -58,12 +59,12 @@ def plan(
                 "--width 5."
             )
         bound = samples_for_self_censoring(width, error, together, condition)
-        typer.echo(_told(bound, as_json))
+        show(_told(bound, as_json))
         return
     with warnings_as_lines():
         given = read_input(table, quiet=as_json)
         found = rows_for_error(run_fit(given, "full", None, seed), error)
-    typer.echo(_told(found, as_json))
+    show(_told(found, as_json))
 
 
 def _told(found: Any, as_json: bool) -> str:

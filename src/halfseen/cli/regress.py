@@ -8,6 +8,7 @@ import typer
 
 from halfseen.cli import options as o
 from halfseen.cli.inputs import in_pieces
+from halfseen.cli.outputs import Outputs, as_json_text, json_writer, say, show, warnings_as_lines
 from halfseen.cli.regression_in_pieces import Words, regress_in_pieces
 from halfseen.cli.regression_inputs import (
     RegressionInput,
@@ -16,18 +17,7 @@ from halfseen.cli.regression_inputs import (
     read_regression_input,
     read_truncated,
 )
-from halfseen.cli.running import (
-    LOOK,
-    as_json_text,
-    check_writable,
-    command_line,
-    guarded,
-    rows_told,
-    say,
-    say_written,
-    warnings_as_lines,
-    write_text,
-)
+from halfseen.cli.running import LOOK, command_line, guarded, rows_told
 from halfseen.errors import InputError
 from halfseen.regression import RegressionFit
 from halfseen.regression import regress as learn
@@ -187,7 +177,9 @@ def regress(
     resume: o.Resume = False,
 ) -> None:
     """Learn what outcomes depend on, when some of their values are hidden: Tobit, Heckman, probit."""
-    check_writable(report=report, output=output, save=save)
+    outputs = Outputs(
+        [data, table.limits], output=output, save=save, report=report, checkpoint=checkpoint
+    )
     o.check_level(level)
     more: dict[str, Any] = {"robust": robust, "random_state": seed}
     if diagonal and covariance is not None:
@@ -219,16 +211,13 @@ def regress(
                 "strength": strength,
             }
             found = _learn(given, more)
-        if report is not None:
-            found.report(report, call=command_line(context))
     content = found.to_dict(level)
-    typer.echo(as_json_text(content) if as_json else found.summary(level))
-    # Printed first: it would be lost where a file cannot be written.
-    if output is not None:
-        write_text(output, as_json_text(content) + "\n")
-    if save is not None:
-        found.save(save)
-    say_written(report, output, save)
+    outputs.deliver(
+        lambda: show(as_json_text(content) if as_json else found.summary(level)),
+        output=json_writer(content),
+        save=found.save,
+        report=lambda path: found.report(path, call=command_line(context)),
+    )
     if needs_a_look(found):
         raise typer.Exit(LOOK)
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from halfseen.cli.inputs import names_only, read_rule, refuse_of_pieces
 from halfseen.cli.options import Blank, TableOptions
+from halfseen.cli.outputs import say
 from halfseen.cli.regression_inputs import as_in_column, read_kinds, read_model, read_selections
-from halfseen.cli.running import say
 from halfseen.data.formulas import outcome_names
 from halfseen.data.mixed_blocks import columns_of_piece
 from halfseen.data.parquet_blocks import scan_mixed

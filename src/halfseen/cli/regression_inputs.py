@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from halfseen.cli.inputs import cell_form, how_to_read, open_csv, read_rule, split_names
 from halfseen.cli.options import Blank, TableOptions
-from halfseen.cli.running import rows_told, say
+from halfseen.cli.outputs import say
+from halfseen.cli.running import rows_told
 from halfseen.data.formulas import outcome_names, read_formula
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.mixed_columns import MixedColumns, read_mixed

@@ -15,17 +15,10 @@ import scipy
 import typer
 
 from halfseen.cli import options as o
-from halfseen.cli.running import (
-    LOOK,
-    WIDTH,
-    as_json_text,
-    check_writable,
-    command_line,
-    guarded,
-    say_written,
-    write_text,
-)
+from halfseen.cli.outputs import WIDTH, Outputs, as_json_text, printing
+from halfseen.cli.running import LOOK, command_line, guarded
 from halfseen.errors import InputError
+from halfseen.files import whole_file, write_text_whole
 from halfseen.ledger import Claim, Curve, Entry, check_claim, choose
 from halfseen.ledger.page import draw_curve, figure_name, render_page, verdicts
 from halfseen.version import __version__
@@ -64,23 +57,26 @@ def reproduce(
         for row in chosen:
             typer.echo(f"{row.name:<36}{row.where}")
         return
-    check_writable(page=page)
+    outputs = Outputs(page=page)
     if page is not None:
         _prepare_figures(page)
     entries = []
     for row in chosen:
         entries.append(check_claim(row, quick))
         if not as_json:
-            _print_entry(entries[-1])
-    if as_json:
-        typer.echo(as_json_text({"quick": quick, "rows": [_plain(entry) for entry in entries]}))
-    else:
-        seconds = sum(entry.seconds for entry in entries)
-        count = "1 row" if len(entries) == 1 else f"{len(entries)} rows"
-        typer.secho(f"{count} in {seconds:.0f} s: {verdicts(entries)}.", bold=True)
-    if page is not None:
-        _write_page(page, entries, command_line(context))
-        say_written(page)
+            with printing():
+                _print_entry(entries[-1])
+
+    def answer() -> None:
+        if as_json:
+            rows = [_plain(entry) for entry in entries]
+            typer.echo(as_json_text({"quick": quick, "rows": rows}))
+        else:
+            seconds = sum(entry.seconds for entry in entries)
+            count = "1 row" if len(entries) == 1 else f"{len(entries)} rows"
+            typer.secho(f"{count} in {seconds:.0f} s: {verdicts(entries)}.", bold=True)
+
+    outputs.deliver(answer, page=lambda path: _write_page(path, entries, command_line(context)))
     if not all(entry.holds for entry in entries):
         raise typer.Exit(LOOK)
 
@@ -131,7 +127,8 @@ def _write_page(path: Path, entries: list[Entry], command: str) -> None:
     try:
         for entry in entries:
             if entry.curve is not None:
-                (folder / figure_name(entry)).write_bytes(draw_curve(entry.curve))
+                with whole_file(folder / figure_name(entry)) as file:
+                    file.write(draw_curve(entry.curve))
     except OSError as error:
         raise InputError(f"{folder} cannot be written: {error.strerror or error}.") from None
     stamp = (
@@ -139,4 +136,4 @@ def _write_page(path: Path, entries: list[Entry], command: str) -> None:
         f"{platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}, halfseen "
         f"{__version__}"
     )
-    write_text(path, render_page(entries, command, stamp))
+    write_text_whole(path, render_page(entries, command, stamp))

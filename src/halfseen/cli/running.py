@@ -1,62 +1,136 @@
-"""What every command does: errors become sentences and exit codes, warnings lines, files whole."""
+"""What every command does: errors become sentences and exit codes, warnings lines, signals one thing."""
 
 from __future__ import annotations
 
+import codecs
 import functools
-import json
 import shlex
-import textwrap
-import warnings
+import signal
+import sys
+import threading
+import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import typer
 
+from halfseen.cli.outputs import NotPrinted, say
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.table import printable
 from halfseen.errors import (
     ContradictionError,
     HalfseenError,
-    HalfseenWarning,
-    InputError,
     Interrupted,
     NotIdentifiedError,
     told_in_options,
 )
-from halfseen.files import write_text_whole
 from halfseen.missingness.rule_parts import RuleError
+from halfseen.parallel import is_interrupt
 
-LOOK, UNUSABLE, CONTRADICTION, NOT_DETERMINED, INTERRUPTED = 1, 2, 3, 4, 130
-WIDTH = 79
-# How a line begins that is a command by itself, which is never folded.
-COMMAND = "  halfseen "
+LOOK, UNUSABLE, CONTRADICTION, NOT_DETERMINED, INTERNAL = 1, 2, 3, 4, 5
+INTERRUPTED, READER_GONE, TERMINATED = 130, 141, 143
+# What stands for letters that an output has no signs for; a question mark for all others.
+IN_ASCII = {
+    "─": "-", "━": "-", "│": "|", "—": "-", "–": "-", "−": "-", "‑": "-", "…": "...", "·": "*",
+    "±": "+/-", "×": "x", "≤": "<=", "≥": ">=", "≈": "~", "≠": "!=", "→": "->", "∞": "inf", "′": "'",
+    "ρ": "rho", "σ": "sigma", "Σ": "Sigma", "μ": "mu", "λ": "lambda", "χ": "chi", "²": "^2", "√": "sqrt",
+    "“": '"', "”": '"', "‘": "'", "’": "'", "\N{REPLACEMENT CHARACTER}": "?",
+}  # fmt: skip
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def guarded(command: F) -> F:
-    """Turn errors of halfseen into a sentence on standard error and an exit code."""
+    """Turn errors into a sentence on standard error and an exit code."""
 
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> Any:
-        try:
-            with told_in_options():
-                return command(*args, **kwargs)
-        except HalfseenError as error:
-            _say_error(error)
-            raise typer.Exit(_code(error)) from None
-        except MemoryError:
-            say("halfseen: there is not enough memory for this; try fewer rows.")
-            raise typer.Exit(UNUSABLE) from None
-        except Interrupted as error:
-            say(f"halfseen: {error}")
-            raise typer.Exit(INTERRUPTED) from None
-        except KeyboardInterrupt:
-            say("halfseen: interrupted; no result was written.")
-            raise typer.Exit(INTERRUPTED) from None
+        with _signals_alike() as terminated, _signs_that_can_be_written():
+            try:
+                with told_in_options():
+                    return command(*args, **kwargs)
+            except (typer.Exit, typer.Abort, typer.BadParameter):
+                raise
+            except BaseException as error:
+                if not isinstance(error, Exception | KeyboardInterrupt):
+                    raise
+                code = _tell(error)
+            # Out of the except: what the error holds, scratch files too, is let go before the end.
+            raise typer.Exit(TERMINATED if terminated and code == INTERRUPTED else code)
 
     return run  # type: ignore[return-value]
+
+
+def _tell(error: BaseException) -> int:
+    """Say what went wrong, and return the exit code."""
+    if is_interrupt(error):
+        say(f"halfseen: {error if isinstance(error, Interrupted) else 'interrupted.'}")
+        return INTERRUPTED
+    if isinstance(error, HalfseenError):
+        _say_error(error)
+        return _code(error)
+    if isinstance(error, MemoryError):
+        say("halfseen: there is not enough memory for this; try fewer rows.")
+        return UNUSABLE
+    if isinstance(error, NotPrinted):
+        if isinstance(error.__cause__, BrokenPipeError):
+            return READER_GONE
+        say(f"halfseen: {error}")
+        return UNUSABLE
+    traceback.print_exception(error)
+    say(
+        "halfseen: this is an error of halfseen itself, not of your data; please report it with what "
+        "stands above."
+    )
+    return INTERNAL
+
+
+@contextmanager
+def _signals_alike() -> Iterator[list[int]]:
+    """Let SIGTERM, and the end of a terminal, do what Ctrl-C does; yield those that came."""
+    came: list[int] = []
+
+    def note(number: int, frame: Any) -> None:
+        came.append(number)
+        handler = signal.getsignal(signal.SIGINT)
+        (handler if callable(handler) else signal.default_int_handler)(signal.SIGINT, frame)
+
+    ours = []
+    if threading.current_thread() is threading.main_thread():
+        kinds = [getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")]
+        ours = [kind for kind in kinds if kind and signal.getsignal(kind) is signal.SIG_DFL]
+    for kind in ours:
+        signal.signal(kind, note)
+    try:
+        yield came
+    finally:
+        for kind in ours:
+            signal.signal(kind, signal.SIG_DFL)
+
+
+@contextmanager
+def _signs_that_can_be_written() -> Iterator[None]:
+    """Write what the encoding of the output has not in signs that it has."""
+    codecs.register_error("halfseen", _in_ascii)
+    changed = []
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            changed.append((stream, stream.errors))
+            stream.reconfigure(errors="halfseen")
+    try:
+        yield
+    finally:
+        for stream, errors in changed:
+            # A stream that cannot be flushed is told elsewhere.
+            with suppress(OSError, ValueError):
+                stream.reconfigure(errors=errors)
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    wrong = error.object[error.start : error.end]
+    return "".join(IN_ASCII.get(letter, "?") for letter in wrong), error.end
 
 
 def _code(error: HalfseenError) -> int:
@@ -65,44 +139,15 @@ def _code(error: HalfseenError) -> int:
     return NOT_DETERMINED if isinstance(error, NotIdentifiedError) else UNUSABLE
 
 
-@contextmanager
-def warnings_as_lines() -> Iterator[None]:
-    """Print warnings of halfseen to standard error, each once."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", HalfseenWarning)
-        try:
-            yield
-        finally:
-            for text in dict.fromkeys(
-                str(w.message) for w in caught if issubclass(w.category, HalfseenWarning)
-            ):
-                say(f"warning: {text}")
-
-
 def _say_error(error: HalfseenError) -> None:
     if not isinstance(error, RuleError):
         say(f"halfseen: {error}")
         return
     # The rule and the mark under it stay as they are.
     first, rule, mark, last = str(error).split("\n", 3)
-    typer.echo(f"halfseen: {first}\n{rule}\n{mark}", err=True)
+    for line in (f"halfseen: {first}", rule, mark):
+        typer.echo(printable(line), err=True)
     say(last)
-
-
-def say(text: str) -> None:
-    """Print to standard error, each line folded to 80 columns between words.
-
-    Paths, options and commands stay whole, however long, so that they can be copied.
-    """
-    for line in map(printable, text.splitlines()):
-        indent = " " * (len(line) - len(line.lstrip()) + 2 * line.startswith(" "))
-        parts = textwrap.wrap(
-            line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-        )
-        if line.startswith(COMMAND):
-            parts = [line]
-        for part in parts or [""]:
-            typer.echo(part, err=True)
 
 
 @contextmanager
@@ -126,34 +171,6 @@ def rows_told(
             told += [] if labels is None else [f"label {labels[row]!r}"]
             error.where = f"row {row}" + (f" ({', '.join(told)})" if told else "")
         raise
-
-
-def as_json_text(content: dict[str, Any]) -> str:
-    """Return plain data for machines."""
-    return json.dumps(content, indent=2, allow_nan=False)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole, or say why it cannot be."""
-    try:
-        write_text_whole(path, text)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}.") from None
-
-
-def check_writable(**paths: Path | None) -> None:
-    """Find out before the work whether there will be a place for its results, told by their options."""
-    for option, path in paths.items():
-        if path is not None and path.is_dir():
-            raise InputError(f"--{option} {path} is a folder; a file name is needed.")
-        if path is not None and not path.parent.is_dir():
-            raise InputError(f"--{option} {path}: there is no folder {path.parent}.")
-
-
-def say_written(*paths: Path | None) -> None:
-    """Say which files were written."""
-    for path in filter(None, paths):
-        say(f"wrote {path}")
 
 
 def command_line(context: typer.Context) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import enum
 import io
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +16,8 @@ import typer
 
 from halfseen.cli import options as o
 from halfseen.cli.inputs import split_names
-from halfseen.cli.running import check_writable, guarded, say, warnings_as_lines
+from halfseen.cli.outputs import Outputs, show_table, warnings_as_lines
+from halfseen.cli.running import guarded
 from halfseen.data.csv_files import to_cells
 from halfseen.data.interval_data import IntervalData, count_cells, describe_cells
 from halfseen.data.parquet_blocks import SUFFIXES as PARQUET
@@ -34,8 +36,8 @@ from halfseen.data.transforms import (
     transform_rule,
 )
 from halfseen.errors import InputError
-from halfseen.files import whole_file
-from halfseen.gaussian import Gaussian
+from halfseen.files import read_whole, whole_file
+from halfseen.gaussian import Gaussian, gaussian_in
 from halfseen.missingness import SelfCensoring, everything, rules
 from halfseen.missingness.base import Missingness
 from halfseen.missingness.holes import Scan
@@ -110,6 +112,8 @@ def simulate(
     Rows are drawn and written block by block: there may be more than fit into memory.
     """
     form = _form(format, output, part_rows)
+    folder = form is Format.PARQUET and output is not None and _is_folder(output)
+    outputs = Outputs([model], folder, output=output)
     gaussian, names, scales = _model(model, columns, mean, sd, correlation, log)
     with warnings_as_lines():
         rule = rules(list(seen), columns=names) if seen else SelfCensoring(everything)
@@ -120,14 +124,28 @@ def simulate(
             for X, Z in simulate_blocks(gaussian, modelled, rows, seed)
         )
         if form is Format.PARQUET:
-            assert output is not None
-            _write_parquet(output, names, values, part_rows)
+            outputs.deliver(
+                lambda: None, output=lambda path: _write_parquet(path, names, values, part_rows)
+            )
             return
         tables = (
             _cells(block, rule, names) if qualifiers else IntervalData(block, block, names)
             for block in values
         )
-        _write_csv(output, names, tables)
+        cells: Counter[str] = Counter()
+        lines = _csv_lines(names, tables, cells)
+
+        def show_lines() -> None:
+            for text in () if output is not None else lines:
+                show_table(text)
+
+        def write_lines(path: Path) -> str:
+            with whole_file(path) as file:
+                for text in lines:
+                    file.write(text.encode("utf-8"))
+            return _told(cells, names)
+
+        outputs.deliver(show_lines, output=write_lines)
 
 
 def _form(form: Format, output: Path | None, part_rows: int | None) -> Format:
@@ -142,7 +160,6 @@ def _form(form: Format, output: Path | None, part_rows: int | None) -> Format:
     if form is Format.CSV:
         if part_rows is not None:
             raise InputError("--part-rows is for folders of Parquet files: add --format parquet.")
-        check_writable(output=output)
         return form
     if output is None:
         raise InputError("--format parquet needs a place to write to: --output data.parquet.")
@@ -155,7 +172,6 @@ def _form(form: Format, output: Path | None, part_rows: int | None) -> Format:
             f"--part-rows is for a folder of parts, but {output} is the name of a file. Name a folder, "
             "as in --output data --format parquet."
         )
-    check_writable(output=output)
     return form
 
 
@@ -165,7 +181,8 @@ def _is_folder(output: Path) -> bool:
 
 def _write_parquet(
     output: Path, names: tuple[str, ...], blocks: Iterator[Any], part_rows: int | None
-) -> None:
+) -> str:
+    """Write a file, or a folder of parts; return what to say of it."""
     cells: Counter[str] = Counter()
 
     def counted() -> Iterator[Any]:
@@ -180,41 +197,27 @@ def _write_parquet(
         parts = f"{count} part{'s' * (count != 1)}; "
     else:
         write_parquet(output, names, counted())
-    _say_written(output, parts, len(names), cells)
+    return parts + _told(cells, names)
 
 
-def _write_csv(output: Path | None, names: tuple[str, ...], tables: Iterator[IntervalData]) -> None:
-    cells: Counter[str] = Counter()
-
-    def lines() -> Iterator[str]:
-        yield _csv_lines([list(names)])
-        for data in tables:
-            cells.update(count_cells(data))
-            yield _csv_lines(to_cells(data))
-
-    if output is None:
-        for text in lines():
-            typer.echo(text, nl=False)
-        return
-    try:
-        with whole_file(output) as file:
-            for text in lines():
-                file.write(text.encode("utf-8"))
-    except OSError as error:
-        raise InputError(f"{output} cannot be written: {error.strerror or error}.") from None
-    _say_written(output, "", len(names), cells)
+def _told(cells: Counter[str], names: Sequence[str]) -> str:
+    d = len(names)
+    return describe_cells(cells.total() // d, d, cells)
 
 
-def _say_written(output: Path, parts: str, d: int, cells: Counter[str]) -> None:
-    say(f"wrote {output}: {parts}{describe_cells(cells.total() // d, d, cells)}")
-
-
-def _csv_lines(rows: Iterable[list[str]]) -> str:
-    import csv
-
+def _csv_lines(
+    names: Sequence[str], tables: Iterator[IntervalData], cells: Counter[str]
+) -> Iterator[str]:
+    """Yield a table as CSV, block by block, and count its cells."""
     buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerows(rows)
-    return buffer.getvalue()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(names)
+    for data in tables:
+        cells.update(count_cells(data))
+        writer.writerows(to_cells(data))
+        yield buffer.getvalue()
+        buffer.seek(0)
+        buffer.truncate()
 
 
 def _cells(values: Any, rule: Missingness, names: tuple[str, ...]) -> IntervalData:
@@ -281,13 +284,13 @@ def _numbers(option: str, text: str, d: int) -> Any:
 def _read_model(path: Path, log: bool) -> tuple[Gaussian, tuple[str, ...], tuple[Transform, ...]]:
     """Read what ``halfseen fit --output`` wrote, or a saved Gaussian."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"--model {path} cannot be read: {error.strerror or error}.") from None
+        content = json.loads(read_whole(path))
+    except InputError as error:
+        raise InputError(f"--model {error}") from None
     except (ValueError, RecursionError):
         raise InputError(f"--model {path} is not JSON.") from None
     if isinstance(content, dict) and "columns" not in content:
-        gaussian = Gaussian.load(path)
+        gaussian = gaussian_in(content, path)
         names = tuple(f"x{j}" for j in range(gaussian.dimension))
         return gaussian, names, (parse_transform("log" if log else "none"),) * len(names)
     try:

@@ -7,13 +7,15 @@ import io
 import os
 import re
 from collections import Counter
-from pathlib import Path
+from collections.abc import Sequence
 from typing import IO, Any, NamedTuple
 
 from halfseen.data.cells import CellFormat, print_cell, read_cell, shorten
+from halfseen.data.file_bytes import text_of
 from halfseen.data.interval_data import IntervalData
+from halfseen.data.plain_text import plain_columns
 from halfseen.errors import InputError, argument
-from halfseen.files import write_text_whole
+from halfseen.files import read_whole, write_text_whole
 
 # The most likely ones come last in a text with several: a comma is also a decimal sign and prose.
 SEPARATORS = ("\t", ";", "|", ",")
@@ -33,8 +35,8 @@ class Records(NamedTuple):
 
     source: str
     names: list[str]
-    columns: list[tuple[str, ...]]
-    lines: list[int]
+    columns: Sequence[Sequence[str]]
+    lines: Sequence[int]
     labels: tuple[str, ...] | None = None
 
 
@@ -57,6 +59,24 @@ def cut_records(source: str, text: str, separator: str | None, form: CellFormat)
     told = re.match(r"sep=([^\r\n])\r?\n", text, re.IGNORECASE)
     if separator is None:
         separator = told[1] if told else find_separator(source, text, form)
+    if plain := None if told else _plain(source, text, separator, form):
+        return plain
+    return _cut(source, text, separator, form, bool(told))
+
+
+def _plain(source: str, text: str, separator: str, form: CellFormat) -> Records | None:
+    """Cut a large file of plain numbers, whose texts are cut out only if they are asked for."""
+
+    def texts() -> Sequence[Sequence[str]]:
+        return _cut(source, text, separator, form, False).columns
+
+    if (found := plain_columns(text, separator, form, texts)) is None:
+        return None
+    names, columns = found
+    return Records(source, names, columns, range(2, 2 + len(columns[0])))
+
+
+def _cut(source: str, text: str, separator: str, form: CellFormat, told: bool) -> Records:
     lines, rows = _split(source, text, separator)
     if told:
         lines, rows = lines[1:], rows[1:]
@@ -120,36 +140,17 @@ def read_text(path: str | os.PathLike[str] | IO[Any], encoding: str) -> tuple[st
     if hasattr(path, "read"):
         name = getattr(path, "name", None)
         source = name if isinstance(name, str) else "the open file"
-        content = path.read()
-    elif isinstance(path, str | os.PathLike):
-        source = os.fspath(path)
         try:
-            content = Path(source).read_bytes()
-        except OSError as error:
-            raise InputError(f"{source} cannot be read: {error.strerror or error}.") from None
-        except ValueError:
-            raise InputError(f"{source!r} is no path of a file.") from None
+            content = path.read()
+        except (OSError, ValueError) as error:
+            raise InputError(f"{source} cannot be read: {error}.") from None
+    elif isinstance(path, str | os.PathLike):
+        source, content = os.fspath(path), read_whole(path)
     else:
         raise InputError(f"path must be the path of a file, or an open file; got {path!r}.")
     if isinstance(content, bytes):
-        content = _decode(source, content, encoding)
+        content = text_of(source, content, encoding)
     return source, content.removeprefix("\ufeff")
-
-
-def _decode(source: str, content: bytes, encoding: str) -> str:
-    try:
-        return content.decode(encoding)
-    except LookupError:
-        raise InputError(
-            f"encoding {encoding!r} is not known; 'utf-8' and 'latin-1' are common ones."
-        ) from None
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        other = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin-1"
-        raise InputError(
-            f"{source}, line {line}: byte {content[error.start]:#04x} is not {encoding}; try "
-            f"{argument('encoding', other)}."
-        ) from None
 
 
 def _split(

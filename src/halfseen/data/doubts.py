@@ -189,7 +189,7 @@ def doubt_totals(
     last = table.rows - 1
     texts = [] if labels is None else [labels[last]]
     if isinstance(table, FileColumns):
-        texts += [table.labels(place)[last] for place in range(len(table.names))]
+        texts += [table.column(place).text(last) for place in range(len(table.names))]
     label = next((text.strip() for text in texts if TOTALS.fullmatch(text.strip())), "")
     if not label and not _adds_up(read):
         return

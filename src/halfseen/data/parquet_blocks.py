@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 import stat
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,6 +17,7 @@ from halfseen.data.parquet_files import (
     OPEN,
     FileStamp,
     ParquetChunk,
+    cannot_be_read,
     look_at,
     pyarrow_parquet,
     pyarrow_sentences,
@@ -27,6 +27,7 @@ from halfseen.data.parquet_files import (
 from halfseen.data.row_blocks import RowBlocks, chunk_rows
 from halfseen.data.table import check_names
 from halfseen.errors import InputError, argument
+from halfseen.files import is_left_behind
 from halfseen.missingness.base import listed
 
 SUFFIXES = (".parquet", ".pq")
@@ -34,8 +35,6 @@ SUFFIXES = (".parquet", ".pq")
 NO_DATA = (".", "_")
 # Chunks of a file: 8 TiB of values. A damaged footer that tells of more would fill the memory with them.
 MOST_CHUNKS = 2**20
-# pandas keeps an index without a name in columns of these names.
-INDEX = re.compile(r"__index_level_\d+__")
 
 Source = str | os.PathLike[str]
 
@@ -96,7 +95,7 @@ def scan_parquet(
     ((3, 1), [[[0.3], [nan]], [[0.7]]])
     """
     pyarrow_parquet()
-    files = [_look(name) for name in _find(path)]
+    files = [_look(name) for name in files_to_read(path)]
     names = _choose(files[0], columns)
     for file in files:
         _check_file(file, files[0], names, columns is None)
@@ -112,7 +111,7 @@ def scan_mixed(
     ``choose`` is told which columns there are, and returns those to be read.
     """
     pyarrow_parquet()
-    files = [_look(name) for name in _find(path)]
+    files = [_look(name) for name in files_to_read(path)]
     names = tuple(choose(_choose(files[0], None)))
     for file in files:
         _check_file(file, files[0], names, everything=False)
@@ -162,8 +161,8 @@ def describe_row(blocks: RowBlocks, row: int) -> str:
     return f"row {chunk.first_row + row - blocks.first_rows[number]} of {shown(chunk.file.path)}"
 
 
-def _find(path: Any) -> list[str]:
-    """Return absolute paths of the files, in order."""
+def files_to_read(path: Any) -> list[str]:
+    """Return absolute paths of the files that are meant by a path, a pattern or a list, in order."""
     sources = list(path) if isinstance(path, list | tuple) else [path]
     found: dict[str, None] = {}
     there: set[str] = set()
@@ -221,7 +220,17 @@ def _files_below(path: str, above: frozenset[str] = frozenset()) -> Iterator[str
     if real in above:
         return
     above |= {real}
-    for name in sorted(os.listdir(path)):
+    try:
+        names = sorted(os.listdir(path))
+    except OSError as error:
+        raise cannot_be_read(path, error) from None
+    unfinished = next(filter(is_left_behind, names), None)
+    if unfinished and os.path.isdir(os.path.join(path, unfinished)):
+        raise InputError(
+            f"the folder {shown(path)} holds {unfinished}, parts of a table whose writing has not "
+            "ended, or was broken off. Wait for it, or write the table anew."
+        )
+    for name in names:
         inside = os.path.join(path, name)
         if name.startswith(NO_DATA):
             continue
@@ -249,7 +258,7 @@ def _look(path: str) -> _File:
     return _File(
         FileStamp(path, before.st_size, before.st_mtime_ns, footer.num_rows),
         dict(zip(schema.names, schema.types, strict=True)),
-        frozenset([*saved, *filter(INDEX.fullmatch, schema.names)]),
+        frozenset(saved),
         sizes,
     )
 
@@ -277,7 +286,7 @@ def _choose(file: _File, columns: Sequence[str] | str | None) -> tuple[str, ...]
 def _refuse_second_columns(file: _File, names: tuple[str, ...]) -> None:
     """Ask where a column is named like flags or limits of another: here it would be a measurement."""
     for name in names:
-        if (base := base_of(name)) in names:
+        if (base := base_of(name)) and base in names:
             raise InputError(
                 f"{shown(file.stamp.path)}: column {name!r} is named like flags or limits of {base!r}, "
                 "and a table that is read in pieces holds values alone. Set what was not detected to "
@@ -320,7 +329,17 @@ def _check_kinds(file: _File, first: _File, names: tuple[str, ...]) -> None:
 def _check_numbers(file: _File, names: tuple[str, ...], everything: bool) -> None:
     """Refuse a file with columns that hold no numbers."""
     here = shown(file.stamp.path)
-    for name in names:
+    for place, name in enumerate(names, 1):
+        if everything and not name.strip():
+            raise InputError(
+                f"{here}: column {place} has no name. Name it, or choose others with "
+                f"{argument('columns')}."
+            )
+        if str(file.types[name]) == "bool":
+            raise InputError(
+                f"{here}: column {name!r} holds true and false, and is no measurement. Name the columns "
+                f"to read with {argument('columns')}; or make it a column of 0 and 1, if it is one."
+            )
         if not _is_number(file.types[name]):
             advice = (
                 _advice(file, names)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
-import shutil
+import re
 import tempfile
+import weakref
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
@@ -21,7 +24,12 @@ from numpy.typing import NDArray
 
 from halfseen.data.row_blocks import chunk_rows
 from halfseen.errors import InputError
-from halfseen.files import file_mask, whole_file
+from halfseen.files import (
+    is_left_behind,
+    remove_left_behind,
+    unfinished_folder,
+    whole_file,
+)
 from halfseen.kernels.nullable import fill_nullable
 
 Floats = NDArray[np.float64]
@@ -31,7 +39,11 @@ Values = NDArray[np.floating]
 # memory; with a buffer of this size (in bytes) for each column, pages are read one after another.
 # Measured on a row group of 325 MB in 100 columns: peak 0.15 GB, or 0.39 GB if it has dictionaries,
 # against 0.6 GB with what pyarrow does by itself.
-OPEN = {"pre_buffer": False, "memory_map": False, "buffer_size": 2**16}
+# Checksums of pages are looked at where a file has them.
+CHECKED = {"page_checksum_verification": True}
+OPEN = {"pre_buffer": False, "memory_map": False, "buffer_size": 2**16, **CHECKED}
+# Measurements hardly ever repeat: a dictionary of them would cost a third of the reading time.
+WRITE = {"use_dictionary": False, "write_page_checksum": True}
 # Footers that are kept: reading one takes some 60 microseconds for each row group of 100 columns, once
 # per file instead of once per chunk.
 FOOTERS = 4
@@ -40,6 +52,10 @@ FOOTERS = 4
 CURSORS = 2
 # Chunks that a cursor passed on its way to a later one and still has: threads overtake each other.
 PASSED = 4
+# pandas keeps an index without a name in columns of these names.
+INDEX = re.compile(r"__index_level_\d+__")
+# What the system says where a disk is full.
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # Row groups in a part, unless a number of rows is told: 256 MiB before compression, so that a few
 # gigabytes keep several workers busy and footers stay small.
 PART_GROUPS = 32
@@ -84,6 +100,9 @@ class ParquetChunk:
     columns : tuple of str
     single : bool
         Whether values are float32, not float64.
+    unpack : str or None
+        Folder in which a row group that was cut is unpacked, column by column, before its rows are
+        read; otherwise pages of all its columns are in memory together.
     """
 
     file: FileStamp
@@ -95,6 +114,7 @@ class ParquetChunk:
     step: int
     columns: tuple[str, ...]
     single: bool
+    unpack: str | None = None
 
     def read(self) -> Values:
         """Return the rows, of shape (rows, d), NaN where hidden; each column in one stretch."""
@@ -144,12 +164,13 @@ def pyarrow_parquet(doing: str = "Reading") -> Any:
 
 
 def saved_index(schema: Any) -> list[str]:
-    """Return the columns in which pandas says that it saved an index; anything may stand there."""
+    """Return the columns in which pandas saved an index: it says so, where anything may stand."""
     told = schema.pandas_metadata
     columns = told.get("index_columns") if isinstance(told, dict) else None
     # An index that only counts is kept as a description, not as a column.
     kept = columns if isinstance(columns, list) else []
-    return [name for name in kept if isinstance(name, str) and name in schema.names]
+    kept = [name for name in kept if isinstance(name, str) and name in schema.names]
+    return [*kept, *(name for name in schema.names if INDEX.fullmatch(name) and name not in kept)]
 
 
 @contextmanager
@@ -164,7 +185,7 @@ def pyarrow_sentences(path: str) -> Iterator[None]:
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         # An OSError of the system has a number; pyarrow raises others about what stands in the file.
         if isinstance(error, OSError) and error.errno is not None:
-            raise _cannot_be_read(path, error) from None
+            raise cannot_be_read(path, error) from None
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(f"{shown(path)} is no Parquet file that can be read: {first}") from None
 
@@ -174,10 +195,11 @@ def look_at(path: str) -> os.stat_result:
     try:
         return os.stat(path)
     except OSError as error:
-        raise _cannot_be_read(path, error) from None
+        raise cannot_be_read(path, error) from None
 
 
-def _cannot_be_read(path: str, error: OSError) -> InputError:
+def cannot_be_read(path: str, error: OSError) -> InputError:
+    """Say why a file or a folder cannot be read."""
     absent = isinstance(error, FileNotFoundError)
     reason = "there is no such file" if absent else str(error.strerror)
     return InputError(f"{shown(path)} cannot be read: {reason}.")
@@ -216,6 +238,91 @@ def _whole_groups(chunk: ParquetChunk) -> list[Any]:
     return list(table.to_batches())
 
 
+def _batches(opened: Any, chunk: ParquetChunk, columns: Sequence[str]) -> Iterator[Any]:
+    """Yield the rows of the row group that a chunk is cut of, some at a time."""
+    yield from opened.iter_batches(
+        chunk.step, row_groups=[chunk.first_group], columns=list(columns), use_threads=False
+    )
+
+
+class _Unpacked:
+    """A row group in a file of its own, column by column, of which any rows are read.
+
+    The file has no name, and is gone with the process. Each batch of rows of a column is a stream of
+    Arrow by itself.
+    """
+
+    def __init__(self, chunk: ParquetChunk) -> None:
+        self.lock = Lock()
+        self._file: Any = None
+        # Of each column: where a batch is, how many bytes it has, and its first row.
+        self._places: list[list[tuple[int, int, int]]] = []
+        self._left = _footer(chunk.file).row_group(chunk.first_group).num_rows
+
+    @property
+    def finished(self) -> bool:
+        """Whether every row has been handed out."""
+        return self._left <= 0
+
+    def take(self, chunk: ParquetChunk) -> list[Any]:
+        """Return the rows of a chunk."""
+        import pyarrow as pa
+
+        if self._file is None:
+            try:
+                self._unpack(chunk)
+            except OSError as error:
+                if error.errno not in NO_ROOM:
+                    raise
+                raise InputError(
+                    f"a row group of {shown(chunk.file.path)} does not fit on the disk of "
+                    f"{chunk.unpack}, where it is unpacked. Try a scratch folder "
+                    "on another disk, or more memory."
+                ) from None
+        columns = {
+            name: pa.chunked_array(self._rows(places, chunk))
+            for name, places in zip(chunk.columns, self._places, strict=True)
+        }
+        self._left -= chunk.stop - chunk.start
+        return list(pa.table(columns).unify_dictionaries().combine_chunks().to_batches())
+
+    def _unpack(self, chunk: ParquetChunk) -> None:
+        import pyarrow as pa
+
+        with ExitStack() as stack:
+            file = stack.enter_context(tempfile.TemporaryFile(dir=chunk.unpack))
+            opened = stack.enter_context(_open(chunk.file))
+            places: list[list[tuple[int, int, int]]] = []
+            for name in chunk.columns:
+                places.append([])
+                row = 0
+                for batch in _batches(opened, chunk, [name]):
+                    start = file.tell()
+                    with pa.ipc.new_stream(file, batch.schema) as stream:
+                        stream.write_batch(batch)
+                    places[-1].append((start, file.tell() - start, row))
+                    row += batch.num_rows
+            file.flush()
+            stack.pop_all()
+        opened.close()
+        weakref.finalize(self, file.close)
+        self._file, self._places = file, places
+
+    def _rows(self, places: list[tuple[int, int, int]], chunk: ParquetChunk) -> list[Any]:
+        import pyarrow as pa
+
+        parts = []
+        first = max(0, bisect_right(places, chunk.start, key=itemgetter(2)) - 1)
+        for start, size, row in places[first:]:
+            if row >= chunk.stop:
+                break
+            self._file.seek(start)
+            column = pa.ipc.open_stream(self._file.read(size)).read_all().column(0)
+            skipped = max(0, chunk.start - row)
+            parts += column.slice(skipped, chunk.stop - max(row, chunk.start)).chunks
+        return parts
+
+
 class _Cursor:
     """A row group that is read from its first row to its last, some rows at a time."""
 
@@ -225,12 +332,7 @@ class _Cursor:
         self._position = 0
         self._end = _footer(chunk.file).row_group(chunk.first_group).num_rows
         self._rest: Any = None
-        self._batches: Iterator[Any] = _open(chunk.file).iter_batches(
-            chunk.step,
-            row_groups=[chunk.first_group],
-            columns=list(chunk.columns),
-            use_threads=False,
-        )
+        self._batches = _batches(_open(chunk.file), chunk, chunk.columns)
 
     @property
     def finished(self) -> bool:
@@ -275,20 +377,21 @@ class _Cursors:
     """The open cursors of this process, last used last."""
 
     lock: Lock = field(default_factory=Lock)
-    known: OrderedDict[Any, _Cursor] = field(default_factory=OrderedDict)
+    known: OrderedDict[Any, _Cursor | _Unpacked] = field(default_factory=OrderedDict)
 
-    def find(self, key: Any, chunk: ParquetChunk) -> _Cursor:
+    def find(self, key: Any, chunk: ParquetChunk) -> _Cursor | _Unpacked:
         """Return the cursor of a row group; a new one stands before its first row."""
         with self.lock:
             cursor = self.known.get(key)
             if cursor is None:
-                cursor = self.known[key] = _Cursor(chunk)
+                kind = _Cursor if chunk.unpack is None else _Unpacked
+                cursor = self.known[key] = kind(chunk)
             self.known.move_to_end(key)
             while len(self.known) > CURSORS:
                 self.known.popitem(last=False)
             return cursor
 
-    def forget(self, key: Any, cursor: _Cursor) -> None:
+    def forget(self, key: Any, cursor: _Cursor | _Unpacked) -> None:
         """Let go of a cursor, unless another has taken its place."""
         with self.lock:
             if self.known.get(key) is cursor:
@@ -304,7 +407,7 @@ def _take(chunk: ParquetChunk) -> list[Any]:
     A row group can be read from its beginning only. Without the cursors a pass over m chunks of it would
     read it m / 2 times.
     """
-    key = (os.getpid(), chunk.file, chunk.first_group, chunk.columns, chunk.step)
+    key = (os.getpid(), chunk.file, chunk.first_group, chunk.columns, chunk.step, chunk.unpack)
     cursor = _CURSORS.find(key, chunk)
     parts, keep = None, False
     try:
@@ -316,6 +419,37 @@ def _take(chunk: ParquetChunk) -> list[Any]:
             _CURSORS.forget(key, cursor)
     # The rows are behind: the next cursor begins before them.
     return _take(chunk) if parts is None else parts
+
+
+def page_bytes(chunks: Iterable[Any]) -> tuple[int, int]:
+    """Return the most bytes that pages of row groups which were cut may take while they are read.
+
+    First where all columns are read together, then where they are unpacked one after another. A column
+    has a dictionary and a page in memory, as they are in the file and unpacked: no more than all of it,
+    which is all that the footer tells.
+    """
+    together, alone = 0, 0
+    cut = (chunk for chunk in chunks if isinstance(chunk, ParquetChunk) and chunk.step)
+    for (stamp, number, columns), _ in groupby(
+        cut, key=lambda chunk: (chunk.file, chunk.first_group, chunk.columns)
+    ):
+        group, wanted = _footer(stamp).row_group(number), frozenset(columns)
+        parts = (group.column(j) for j in range(group.num_columns))
+        sizes = [
+            part.total_compressed_size + part.total_uncompressed_size
+            for part in parts
+            if part.path_in_schema.partition(".")[0] in wanted or part.path_in_schema in wanted
+        ]
+        together, alone = max(together, sum(sizes)), max(alone, max(sizes, default=0))
+    return CURSORS * together, CURSORS * alone
+
+
+def unpacked_in(folder: str, chunks: Iterable[Any]) -> tuple[Any, ...]:
+    """Return the same chunks; row groups that are cut are unpacked in a folder, column by column."""
+    return tuple(
+        replace(chunk, unpack=folder) if isinstance(chunk, ParquetChunk) and chunk.step else chunk
+        for chunk in chunks
+    )
 
 
 def _fill(out: Values, batch: Any, columns: Iterable[str]) -> None:
@@ -395,18 +529,31 @@ def write_parquet_parts(
 
 
 def check_empty(folder: Path) -> None:
-    """Raise an ``InputError`` unless a folder is absent or empty, and can be made."""
-    if folder.is_dir():
-        first = next(iter(sorted(os.listdir(folder))), None)
-        if first is not None:
-            raise InputError(
-                f"the folder {folder} is not empty (it has {first}); parts of two tables in one folder "
-                "would be read as one. Name another folder, or empty this one."
-            )
-    elif folder.exists():
+    """Raise an ``InputError`` unless a folder is absent or empty, and can be filled.
+
+    What writers that were killed left there is removed, unless some of its parts are in place.
+    """
+    if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; a folder of parts cannot take its place.")
-    elif not folder.parent.is_dir():
+    if not folder.exists() and not folder.parent.is_dir():
         raise InputError(f"there is no folder {folder.parent}.")
+    with _write_sentences(folder):
+        if folder.is_dir():
+            if all(map(is_left_behind, os.listdir(folder))):
+                remove_left_behind(folder)
+            if names := sorted(os.listdir(folder)):
+                raise InputError(
+                    f"the folder {folder} is not empty (it has {names[0]}); parts of two tables in one "
+                    "folder would be read as one. Name another folder, or empty this one."
+                )
+        with _beside(folder.resolve()):
+            pass
+
+
+def _beside(target: Path) -> AbstractContextManager[Path]:
+    """Give an unfinished folder on the disk of ``target``."""
+    # A name that begins with a dot is skipped by whoever reads folders of Parquet files.
+    return unfinished_folder(target if target.is_dir() else target.parent, target)
 
 
 @contextmanager
@@ -414,24 +561,24 @@ def _whole_folder(target: Path) -> Iterator[Path]:
     """Give a folder to write to, which takes the place of ``target`` at the end, or not at all.
 
     An empty folder that is there stays, as someone may stand in it, or a disk be mounted there: files
-    are moved into it.
+    are moved into it. Until the last one is there, the unfinished folder says so to whoever reads.
     """
-    there = target.is_dir()
-    # A name that begins with a dot is skipped by whoever reads folders of Parquet files.
-    made = Path(tempfile.mkdtemp(dir=target if there else target.parent, prefix=f".{target.name}."))
-    try:
-        # mkdtemp makes folders that only their owner may enter.
-        made.chmod(0o777 & ~file_mask())
+    if not target.is_dir():
+        remove_left_behind(target.parent)
+    with _beside(target) as made:
         yield made
-        if there:
-            for file in sorted(made.iterdir()):
-                file.rename(target / file.name)
-            made.rmdir()
-        else:
+        if not target.is_dir():
             made.rename(target)
-    except BaseException:
-        shutil.rmtree(made, ignore_errors=True)
-        raise
+            return
+        moved = []
+        try:
+            for file in sorted(made.iterdir()):
+                moved.append(target / file.name)
+                file.rename(moved[-1])
+        except BaseException:
+            for there in moved:
+                there.unlink(missing_ok=True)
+            raise
 
 
 @contextmanager
@@ -452,8 +599,7 @@ def _write_file(
     import pyarrow.parquet as pq
 
     schema = pa.schema([(name, pa.float64()) for name in names])
-    # Measurements hardly ever repeat: a dictionary of them would cost a third of the reading time.
-    with whole_file(path) as file, pq.ParquetWriter(file, schema, use_dictionary=False) as writer:
+    with whole_file(path) as file, pq.ParquetWriter(file, schema, **WRITE) as writer:
         for X in groups:
             columns = [pa.array(np.ascontiguousarray(x), mask=np.isnan(x)) for x in X.T]
             writer.write_batch(pa.record_batch(columns, schema=schema), row_group_size=len(X))

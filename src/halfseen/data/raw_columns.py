@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.data.csv_files import Records
-from halfseen.data.parquet_files import pyarrow_parquet, pyarrow_sentences, saved_index
+from halfseen.data.parquet_files import CHECKED, pyarrow_parquet, pyarrow_sentences, saved_index
+from halfseen.data.plain_text import PlainColumn
 from halfseen.data.table import float_of, frame_kind
 from halfseen.errors import InputError
 
@@ -55,12 +56,15 @@ class FileColumns:
         self._columns = records.columns
 
     def column(self, place: int) -> RawColumn:
-        """Return a column of texts."""
-        return RawColumn(self.names[place], self._columns[place], None)
+        """Return a column of texts, or of numbers if all are and there are many."""
+        texts = self._columns[place]
+        if isinstance(texts, PlainColumn):
+            return RawColumn(self.names[place], None, texts.numbers)
+        return RawColumn(self.names[place], texts, None)
 
     def labels(self, place: int) -> tuple[str, ...]:
         """Return a column as labels of the rows."""
-        return self._columns[place]
+        return tuple(self._columns[place])
 
     def index_of(self, place: int, rows: NDArray[np.intp]) -> None:
         """Files have no labels but texts."""
@@ -83,21 +87,23 @@ class FrameColumns:
         self.names = _names_of(frame)
         try:
             # Libraries with labels need no unique names, narwhals does.
-            self._table = nw.from_native(_with_plain_names(frame), eager_only=True)
+            table = nw.from_native(_with_plain_names(frame), eager_only=True)
         except TypeError:
             raise InputError(
                 "a data frame of pandas, polars or pyarrow is needed here; got "
                 f"{type(frame).__module__}.{type(frame).__qualname__}. Arrays go into "
                 "IntervalData or fit as they are."
             ) from None
-        self.rows = len(self._table)
+        self.rows = len(table)
+        # Taken one by one, each would go through all of the table.
+        self._series = list(table.iter_columns())
         self.labels_of_index = _labels_of_index(frame)
         self.index_of_frame = frame.index if self.frame == "pandas" else None
 
     def column(self, place: int) -> RawColumn:
         """Return a column as texts or numbers."""
         nw = _narwhals()
-        series = self._table[:, place]
+        series = self._series[place]
         name, kind = self.names[place], series.dtype
         if kind.is_numeric():
             try:
@@ -116,7 +122,7 @@ class FrameColumns:
 
     def labels(self, place: int) -> tuple[str, ...]:
         """Return a column as labels of the rows."""
-        return tuple("" if is_nothing(v) else str(v) for v in self._table[:, place].to_list())
+        return tuple("" if is_nothing(v) else str(v) for v in self._series[place].to_list())
 
     def index_of(self, place: int, rows: NDArray[np.intp]) -> Any:
         """Return cells of a column as labels in the way of its library; None where it has none."""
@@ -124,11 +130,11 @@ class FrameColumns:
             return None
         import pandas as pd
 
-        return pd.Index(self._table[:, place].to_native().iloc[rows], name=self.names[place])
+        return pd.Index(self._series[place].to_native().iloc[rows], name=self.names[place])
 
     def levels(self, place: int) -> tuple[str, ...] | None:
         """Return the categories of a column in their own order; None where they have none."""
-        nw, series = _narwhals(), self._table[:, place]
+        nw, series = _narwhals(), self._series[place]
         if series.dtype not in (nw.Categorical, nw.Enum) or not is_ordered(series):
             return None
         return tuple(map(str, series.cat.get_categories().to_list()))
@@ -146,7 +152,7 @@ def open_parquet(path: str | os.PathLike[str], asked: Collection[Any] = ()) -> F
     if not Path(source).exists():
         raise InputError(f"{source} cannot be read: there is no such file.")
     with pyarrow_sentences(source):
-        table = pq.read_table(source)
+        table = pq.read_table(source, **CHECKED)
         kept = [name for name in saved_index(table.schema) if name not in asked]
     columns = FrameColumns(table.drop_columns(kept))
     columns.source, columns.frame = source, None

@@ -27,6 +27,7 @@ from halfseen.errors import HalfseenError, InputError, argument
 from halfseen.gaussian import Gaussian
 from halfseen.missingness.holes import SEEN, Holes
 from halfseen.missingness.resolve import SetTable
+from halfseen.missingness.self_censoring import SelfCensoring
 from halfseen.missingness.sets import everything
 from halfseen.seeds import Purpose, keyed_generator
 from halfseen.simulate import simulate
@@ -91,8 +92,7 @@ class FittedRows:
     @classmethod
     def of(cls, problem: Problem, values: Floats, blank: Mask, own: Mask) -> FittedRows:
         """Read values in units of the table; some columns are hidden by their ``own`` value alone."""
-        rule = problem.missingness
-        assert rule is not None
+        rule = problem.missingness or SelfCensoring(everything)
         hidden = np.isnan(values)
         bare = np.where(own, np.nan, values)
         mask = blank if blank.any() else None
@@ -429,8 +429,7 @@ def _simulated(
     seed: int,
 ) -> tuple[FittedRows, Floats]:
     """Draw at least so many rows from a Gaussian, and hide them as those of the table."""
-    rule = problem.missingness
-    assert rule is not None
+    rule = problem.missingness or SelfCensoring(everything)
     parts, complete = [], []
     for k in range(-(-count // rows.size)):
         drawn = int(keyed_generator(seed, Purpose.DIAGNOSE, SIMULATING, k).integers(2**63))

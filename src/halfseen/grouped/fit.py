@@ -18,6 +18,7 @@ from halfseen.errors import InputError
 from halfseen.grouped.comparisons import GroupDifferences, GroupMeans, differences_of, means_of
 from halfseen.grouped.summary import as_dict, summarise
 from halfseen.limits import LimitTable, find_group_limits
+from halfseen.parallel import interrupts_as_such
 from halfseen.results import Fit, as_fit
 from halfseen.seeds import RandomState, seed_of
 from halfseen.solvers.groups.by_group import ByGroup
@@ -415,6 +416,7 @@ def returning_groups(solver: Callable[..., Estimate | ByGroup], module: str) -> 
     """
 
     @functools.wraps(solver)
+    @interrupts_as_such()
     def run(*args: Any, **kwargs: Any) -> Any:
         found = solver(*args, **kwargs)
         return GroupedFit(learn_groups(found)) if isinstance(found, ByGroup) else as_fit(found)

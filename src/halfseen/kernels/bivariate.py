@@ -3,9 +3,8 @@
 import math
 
 import numpy as np
-from numba import njit
 
-from halfseen.kernels import INNER, KERNEL
+from halfseen.kernels import INNER, KERNEL, njit
 from halfseen.kernels.quadrature import NODES_24, NODES_48, WEIGHTS_24, WEIGHTS_48
 from halfseen.kernels.univariate import NEGLIGIBLE_DROP, log_mass, moments
 

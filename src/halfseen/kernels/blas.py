@@ -2,10 +2,10 @@
 
 import numpy as np
 from llvmlite import binding as llvm
-from numba import njit, types
+from numba import types
 from numba.extending import get_cython_function_address
 
-from halfseen.kernels import KERNEL
+from halfseen.kernels import KERNEL, njit
 
 llvm.add_symbol("halfseen_dsyrk", get_cython_function_address("scipy.linalg.cython_blas", "dsyrk"))
 # Addresses of everything: characters, whole numbers and arrays.

@@ -9,9 +9,8 @@ of complete data.
 import math
 
 import numpy as np
-from numba import njit
 
-from halfseen.kernels import INNER, KERNEL
+from halfseen.kernels import INNER, KERNEL, njit
 from halfseen.kernels.special import log_ndtr, ndtr
 from halfseen.kernels.univariate import HALF_LOG_TWO_PI, draw, log_mass, moments
 

@@ -9,9 +9,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from halfseen.kernels import INNER, KERNEL
+from halfseen.kernels import INNER, KERNEL, njit
 from halfseen.kernels.bivariate import outer_nodes
 from halfseen.kernels.lanes import LANES, add_rows, exp_lane, hazard_lane, log_lane, ndtr_lane
 from halfseen.kernels.special import log_ndtr

@@ -14,9 +14,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from halfseen.kernels import INNER, KERNEL
+from halfseen.kernels import INNER, KERNEL, njit
 from halfseen.kernels.bivariate import density_and_slope, excess, rectangle_log_mass
 
 # Edge of the domain of ρ, on Fisher's scale: tanh(7) = 1 − 1.7e-6.

@@ -10,9 +10,8 @@ the δ_k and their products. Its covariance given what is seen is what the holes
 import math
 
 import numpy as np
-from numba import njit
 
-from halfseen.kernels import INNER, KERNEL
+from halfseen.kernels import INNER, KERNEL, njit
 from halfseen.kernels.blas import add_products
 from halfseen.kernels.confined import box_moments, chord_at, in_intervals, set_moments
 from halfseen.kernels.lanes import LANES, add_rows

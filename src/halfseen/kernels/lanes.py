@@ -11,12 +11,12 @@ import math
 from decimal import Decimal
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 from numpy.polynomial import Chebyshev, Polynomial
 from scipy import special
 
-from halfseen.kernels import KERNEL
+from halfseen.kernels import KERNEL, njit
 from halfseen.kernels.univariate import INVERSE_ROOT_TWO_PI
 
 # Products and sums may be fused; nothing else may change.

@@ -2,9 +2,7 @@
 
 import math
 
-from numba import njit
-
-from halfseen.kernels import KERNEL
+from halfseen.kernels import KERNEL, njit
 
 
 @njit(**KERNEL)

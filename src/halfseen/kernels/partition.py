@@ -17,9 +17,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from halfseen.kernels import INNER, KERNEL
+from halfseen.kernels import INNER, KERNEL, njit
 from halfseen.kernels.bivariate import rectangle_moments
 from halfseen.kernels.univariate import HALF_LOG_TWO_PI, moments
 

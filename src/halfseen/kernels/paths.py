@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numba.experimental.function_type  # noqa: F401  (it lets kernels be arguments of others)
 import numpy as np
-from numba import njit, typeof, types
+from numba import typeof, types
 from numba.extending import typeof_impl
 
-from halfseen.kernels import INNER, KERNEL
+from halfseen.kernels import INNER, KERNEL, njit
 from halfseen.kernels.confined import (
     SMALLEST_UNIFORM,
     box_moments,

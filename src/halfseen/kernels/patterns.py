@@ -10,9 +10,8 @@ law are an argument (``paths.law_of``).
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from halfseen.kernels import INNER, KERNEL
+from halfseen.kernels import INNER, KERNEL, njit
 from halfseen.kernels.confined import HALF_LOG_TWO_PI, in_intervals, inverse_root, order_cells
 
 

@@ -6,9 +6,8 @@ Everything is in whitened coordinates, where the Gaussian is N(mean, I) and dist
 import math
 
 import numpy as np
-from numba import njit
 
-from halfseen.kernels import INNER, KERNEL
+from halfseen.kernels import INNER, KERNEL, njit
 from halfseen.kernels.cholesky import factor, solve
 from halfseen.kernels.univariate import draw
 

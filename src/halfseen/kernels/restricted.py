@@ -2,9 +2,7 @@
 
 import math
 
-from numba import njit
-
-from halfseen.kernels import KERNEL
+from halfseen.kernels import KERNEL, njit
 from halfseen.kernels.quadrature import NODES_48, WEIGHTS_48
 from halfseen.kernels.univariate import effective_range, log_mass
 

@@ -10,9 +10,8 @@ integrand is smooth and vanishes at both ends.
 import math
 
 import numpy as np
-from numba import njit
 
-from halfseen.kernels import INNER, KERNEL
+from halfseen.kernels import INNER, KERNEL, njit
 from halfseen.kernels.patterns import (
     add_group,
     centred_rows,

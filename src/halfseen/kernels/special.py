@@ -7,10 +7,10 @@ on disk: the name is looked up anew in every process, where an address would be 
 from typing import Any
 
 from llvmlite import binding as llvm
-from numba import njit, types
+from numba import types
 from numba.extending import get_cython_function_address
 
-from halfseen.kernels import INNER, KERNEL
+from halfseen.kernels import INNER, KERNEL, njit
 
 # Cython appends an int argument (skip dispatch) to the C signature.
 _SIGNATURE = types.float64(types.float64, types.int32)

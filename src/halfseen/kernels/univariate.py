@@ -7,9 +7,8 @@ standard deviations away is as harmless as one at zero.
 import math
 
 import numpy as np
-from numba import njit
 
-from halfseen.kernels import INNER, KERNEL
+from halfseen.kernels import INNER, KERNEL, njit
 from halfseen.kernels.quadrature import NODES_48, WEIGHTS_48
 from halfseen.kernels.special import log_ndtr, ndtr, ndtri, ndtri_exp
 

@@ -82,12 +82,12 @@ class InPieces:
     ) -> tuple[RegressionEstimate, Design]:
         """Learn from all rows."""
         where = place.client, place.memory, place.scratch
-        engine = engine_for(*where, settings.n_jobs, self.blocks.shape[1], SET_ASIDE)
+        engine, blocks = engine_for(*where, settings.n_jobs, self.blocks, SET_ASIDE)
         mask = self._mask(missing_at_random)
         asked = Asked(
             self.formula, self.outcomes, intercept, rules, kinds, mask, self.carried, robust
         )
-        return learn_in_pieces(self.blocks, asked, model_of, engine, settings)
+        return learn_in_pieces(blocks, asked, model_of, engine, settings)
 
     def _mask(self, given: Any) -> NDArray[Any] | None:
         nothing_seen = np.broadcast_to(np.nan, (self.blocks.shape[0], len(self.outcomes)))

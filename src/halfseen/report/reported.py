@@ -5,7 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from halfseen.report.tables import DASH, heading, name, readable, table, td
+from halfseen.report.numbers import DASH, readable
+from halfseen.report.tables import heading, name, table, td
 
 # Digits of a limit.
 DIGITS = 4

@@ -13,9 +13,9 @@ from halfseen.data.plain_columns import PlainColumns, columns_of
 from halfseen.data.row_blocks import ArrayChunk, RowBlocks, is_mapped, row_slices
 from halfseen.data.table import frame_kind, read_table
 from halfseen.errors import InputError
+from halfseen.memory import parse_memory
 from halfseen.scaling.cluster import check_client
 from halfseen.scaling.dask_blocks import HeldChunk, dask_blocks, dask_frames, is_dask, is_dask_frame
-from halfseen.scaling.memory import parse_memory
 from halfseen.scaling.sources import blocks_of
 
 Choose = Callable[[Sequence[str]], Sequence[str]]

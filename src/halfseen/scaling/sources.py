@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,14 +14,18 @@ import numpy as np
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.moments import PairMoments
 from halfseen.data.parquet_blocks import is_parquet, scan_parquet
+from halfseen.data.parquet_files import page_bytes, unpacked_in
 from halfseen.data.row_blocks import ArrayChunk, RowBlocks, array_blocks, is_mapped, is_private
 from halfseen.data.table import Table, read_names, read_table
 from halfseen.errors import InputError, argument
+from halfseen.memory import LEAST, MATRICES, budget, free_bytes, parse_memory
 from halfseen.scaling.cluster import ClusterEngine, check_client
 from halfseen.scaling.dask_blocks import HeldChunk, dask_blocks, is_dask
 from halfseen.scaling.engine import Engine
 from halfseen.scaling.local import LocalEngine
-from halfseen.scaling.memory import LEAST, MATRICES, budget, free_bytes, parse_memory
+
+# Pages of Parquet files that are read bit by bit may take one part in so many of what is left.
+LARGEST_SHARE = 4
 
 
 def blocks_of(
@@ -101,12 +106,13 @@ def engine_for(
     memory: Any,
     scratch: Any,
     n_jobs: int | None,
-    columns: int,
+    blocks: RowBlocks,
     set_aside: int = 0,
-) -> Engine:
-    """Return who does the work on a table: a cluster, or this process within its memory.
+) -> tuple[Engine, RowBlocks]:
+    """Return who does the work on a table: a cluster, or this process within its memory; and the table.
 
-    So many bytes are ``set_aside`` for what comes into memory after the rows.
+    So many bytes are ``set_aside`` for what comes into memory after the rows. Pages of Parquet for which
+    there is no room are unpacked on the disk, in the folder of what else does not fit.
     """
     if client is not None:
         for name, value in (("memory", memory), ("scratch", scratch)):
@@ -115,12 +121,18 @@ def engine_for(
                     f"{argument(name)} is for this process; the workers of a cluster have limits "
                     f"of their own. Leave it out, or {argument('client')}."
                 )
-        return ClusterEngine(client)
+        return ClusterEngine(client), blocks
     there = isinstance(scratch, str | os.PathLike) and Path(scratch).is_dir()
     if scratch is not None and not there:
         raise InputError(f"scratch must be a folder that is there; got {scratch!r}.")
-    least = LEAST + 8 * MATRICES * columns**2
-    left = free_bytes() // 2 if memory is None else budget(memory, least)
+    least = LEAST + 8 * MATRICES * blocks.shape[1] ** 2
+    pages, unpacking = page_bytes(blocks.pieces)
+    left = free_bytes() // 2 if memory is None else budget(memory, least + min(pages, unpacking))
+    assert left is not None
+    if pages > min(left - least, left // LARGEST_SHARE):
+        where = str(scratch or tempfile.gettempdir())
+        blocks = replace(blocks, pieces=unpacked_in(where, blocks.pieces))
+        pages = unpacking
     promised = parse_memory(memory)
-    kept = None if promised is None else promised - set_aside
-    return LocalEngine(scratch, n_jobs, left, kept)
+    kept = None if promised is None else promised - set_aside - pages
+    return LocalEngine(scratch, n_jobs, max(1, left - pages), kept), blocks

@@ -142,7 +142,7 @@ def fit(
     shared = {"random_state": random_state, "progress": progress, "n_jobs": n_jobs}
     blocks = blocks_of(X, names, client, memory, scratch)
     if blocks is not None:
-        engine = engine_for(client, memory, scratch, n_jobs, blocks.shape[1])
+        engine, blocks = engine_for(client, memory, scratch, n_jobs, blocks)
         found = fit_pieces(blocks, X, rule, method, engine, transforms, options, shared, call)
         return _with_warning(found)
     data = read_given(X, rule, names, call, n_jobs)

@@ -261,7 +261,7 @@ def _check_place(target: Path) -> None:
     folder = target.resolve().parent
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no folder {folder}")
-    remove_left_behind(target)
+    remove_left_behind(folder)
     # Made and removed again.
     with tempfile.TemporaryFile(dir=folder):
         pass

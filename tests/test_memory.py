@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import halfseen as hs
-from halfseen.scaling import memory
-from halfseen.scaling.memory import budget, human_bytes, parse_memory, resident_bytes
+from halfseen import memory
+from halfseen.memory import budget, human_bytes, parse_memory, resident_bytes
 
 
 @pytest.mark.parametrize(
