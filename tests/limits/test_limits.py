@@ -15,6 +15,7 @@ from halfseen.diagnostics import checked_table
 from halfseen.diagnostics.one_column import HiddenByLimits, LoneColumn
 from halfseen.limits import LimitTable, calibrated, find, lone
 from halfseen.limits.calibrated import CalibratedRoot
+from halfseen.limits.joint import Falls
 from halfseen.limits.lone import Lone, Number
 
 Z95 = stats.norm.ppf(0.95)
@@ -124,6 +125,24 @@ def test_calibrated_roots_of_complete_means_are_student():
     # Of 4 000 columns: 1.5 % of a root; and what the shape of Student's root is not normal.
     assert upper - x.mean() == pytest.approx(exact - x.mean(), rel=0.06)
     assert plain - x.mean() < 0.9 * (exact - x.mean())
+
+
+def test_calibrated_roots_of_complete_quantiles_are_noncentral():
+    """There the mean of the root is not zero: a plain one would be a sixth nearer."""
+    x = np.random.default_rng(4).normal(size=10)
+    column = checked_table.read(x[:, None], None).column(0, np.arange(10), spread=False)
+    own = Lone.of(column, Identity())
+    upper = CalibratedRoot(own, Number(tilt=Z95), 4000, 0).limit(0.95, 1, own.back(3.0))
+    factor = stats.nct.ppf(0.95, 9, Z95 * np.sqrt(10)) / np.sqrt(10)
+    assert upper - x.mean() == pytest.approx(factor * x.std(ddof=1), rel=0.04)
+
+
+def test_ends_where_a_likelihood_falls():
+    """By standard errors, as far on either side as the root of the fall there."""
+    falls = Falls(4.0, 9.0)
+    low, high = falls.distances(np.array([0.5]), np.array([20.0]), 0.95)
+    assert (low[0], high[0]) == (-1.0, 1.5)
+    assert falls.cutoffs(20.0, 0.95) == (4.0, 9.0)
 
 
 def test_a_root_holds_where_the_limit_is_above_the_truth():
