@@ -11,9 +11,11 @@ import halfseen as hs
 from benchmarks import reported_limits as measured
 from halfseen.data.powers import ColumnCells
 from halfseen.data.transforms import Identity, Log
+from halfseen.diagnostics import checked_table
 from halfseen.diagnostics.one_column import HiddenByLimits, LoneColumn
 from halfseen.limits import LimitTable, calibrated, find, lone
 from halfseen.limits.calibrated import CalibratedRoot
+from halfseen.limits.joint import Falls
 from halfseen.limits.lone import Lone, Number
 
 Z95 = stats.norm.ppf(0.95)
@@ -90,6 +92,57 @@ def test_the_unit_of_a_column_does_not_matter():
     assert rule is not None
     for a, b in zip(small.limits, large.limits, strict=True):
         assert b.upper == pytest.approx(1e6 * a.upper, rel=1e-6, nan_ok=True)
+
+
+def test_the_prior_of_hidden_cells():
+    """The posterior under σ^−(1+h), summed over a fine grid of (μ − x̄)/σ and log σ."""
+    column = measured.column(measured.Design(15, 0.5, False), np.random.default_rng(1))
+    own = Lone.of(column, Identity())
+    x, limit, hidden = column.cells.values, column.cells.upper[0], column.cells.count[0]
+    share = hidden / (x.size + hidden)
+    assert 0.2 < share < 0.8
+    u, eta = np.meshgrid(np.linspace(-9.0, 9.0, 1201), np.linspace(-2.5, 6.0, 801))
+    sigma = np.exp(eta)
+    mu = x.mean() + u * sigma
+    log = (1 - x.size) * eta - 0.5 * ((x[:, None, None] - mu) ** 2).sum(axis=0) / sigma**2
+    log += hidden * stats.norm.logcdf((limit - mu) / sigma) - share * eta
+    weight = np.exp(log - log.max())
+    for number, at in ((Number(), 0.2), (Number(tilt=Z95), 2.5), (Number(bend=1.0), 1.0)):
+        # Half a step of the grid, 0.008 deviations, times a density of no more than 1.
+        expected = weight[mu + number.tilt * sigma + 0.5 * number.bend * sigma**2 < at].sum()
+        assert own.posterior.below(number, at) == pytest.approx(expected / weight.sum(), abs=0.01)
+
+
+def test_calibrated_roots_of_complete_means_are_student():
+    """With six values the root has to be 1.89 in place of 1.645: the limit is farther by a seventh."""
+    x = np.random.default_rng(3).normal(size=6)
+    fit = hs.fit(x[:, None], names=["lead"])
+    column = checked_table.read(x[:, None], None).column(0, np.arange(6), spread=False)
+    own = Lone.of(column, Identity())
+    upper = CalibratedRoot(own, Number(), 4000, 0).limit(0.95, 1, own.back(1.0))
+    exact = fit.limits()["lead", "mean"].upper
+    plain = x.mean() + np.sqrt(5.0 * np.expm1(Z95**2 / 6.0)) * x.std(ddof=1) / np.sqrt(6.0)
+    # Of 4 000 columns: 1.5 % of a root; and what the shape of Student's root is not normal.
+    assert upper - x.mean() == pytest.approx(exact - x.mean(), rel=0.06)
+    assert plain - x.mean() < 0.9 * (exact - x.mean())
+
+
+def test_calibrated_roots_of_complete_quantiles_are_noncentral():
+    """There the mean of the root is not zero: a plain one would be a sixth nearer."""
+    x = np.random.default_rng(4).normal(size=10)
+    column = checked_table.read(x[:, None], None).column(0, np.arange(10), spread=False)
+    own = Lone.of(column, Identity())
+    upper = CalibratedRoot(own, Number(tilt=Z95), 4000, 0).limit(0.95, 1, own.back(3.0))
+    factor = stats.nct.ppf(0.95, 9, Z95 * np.sqrt(10)) / np.sqrt(10)
+    assert upper - x.mean() == pytest.approx(factor * x.std(ddof=1), rel=0.04)
+
+
+def test_ends_where_a_likelihood_falls():
+    """By standard errors, as far on either side as the root of the fall there."""
+    falls = Falls(4.0, 9.0)
+    low, high = falls.distances(np.array([0.5]), np.array([20.0]), 0.95)
+    assert (low[0], high[0]) == (-1.0, 1.5)
+    assert falls.cutoffs(20.0, 0.95) == (4.0, 9.0)
 
 
 def test_a_root_holds_where_the_limit_is_above_the_truth():

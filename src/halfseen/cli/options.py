@@ -306,8 +306,7 @@ def check_reported(ucl: bool, level: float, coverage: float, next_values: int) -
         )
     if ucl and not level > 0.5:
         raise InputError(
-            "--level must be above 0.5 with --ucl, such as 0.95, as limits are one-sided; "
-            f"got {level:g}."
+            f"--level must be above 0.5 with --ucl, such as 0.95: limits are one-sided; got {level:g}."
         )
 
 

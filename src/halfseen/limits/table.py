@@ -16,7 +16,7 @@ METHODS = {
     "Student's t": "exact for a complete normal sample",
     "noncentral t": "exact for a complete normal sample",
     "generalised pivot": "Krishnamoorthy and Mathew (2003), for a complete log-normal sample",
-    "matching posterior": "the column's cells alone, prior σ^−(1+h), h the share behind limits",
+    "matching posterior": "the column's own cells, with a prior under which one-sided limits hold",
     "calibrated root": "signed root of the likelihood, held against simulated columns",
     "joint likelihood": "all columns: the likelihood falls as far as at the limit from the column alone",
     "Kaplan–Meier": "product-limit mean ± Student's t times Greenwood's error; for comparison",

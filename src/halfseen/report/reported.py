@@ -24,7 +24,11 @@ def reported_limits(content: dict[str, Any]) -> str:
     )
     notes = "".join(f"<li>{escape(note)}</li>" for note in content["notes"])
     rows = [_row(one) for one in content["rows"]]
-    return f"<p>{words}</p>" + table("Limits to report", head, rows) + f"<ul>{notes}</ul>"
+    return (
+        f"<p>{words}</p>"
+        + table("Means, quantiles, tolerance and next values", head, rows)
+        + f"<ul>{notes}</ul>"
+    )
 
 
 def _row(one: dict[str, Any]) -> list[str]:
