@@ -518,9 +518,9 @@ def test_findings_of_a_diagnosis_are_taken_as_they_are(plain):
 
     found = report_content(plain, Diagnosis())["checks"]["findings"]
     assert found[0] == {
-        "level": "problem", "title": "Limits", "text": "differ", "column": "lead"
+        "level": "problem", "title": "Limits", "text": "differ", "column": "lead", "columns": ["lead"]
     }  # fmt: skip
-    assert found[1] == {"level": "look", "title": "Else", "text": "", "column": None}
+    assert found[1] == {"level": "look", "title": "Else", "text": "", "column": None, "columns": []}
     assert report_content(plain, "just words")["checks"] == {"findings": [], "text": "just words"}
     assert report_content(plain)["checks"] is None
 
@@ -592,3 +592,12 @@ def test_curves_of_heavy_tails():
     np.testing.assert_allclose(
         curve.get_ydata(), stats.t(4.0, mean, deviation).pdf(curve.get_xdata())
     )
+
+
+def test_half_of_the_winning_value_is_no_substitute(odd, complete):
+    assert all(c["substituted"] is None for c in report_content(odd["selection"])["columns"])
+    parts = [([2], hs.DetectionLimits(lower=2.5)), ([0, 1], hs.SelfSelection())]
+    rule = hs.Combined(parts)
+    X = np.where(rule.seen(complete, 0), complete, np.nan)
+    columns = report_content(quietly(X, rule, covariance="diagonal"))["columns"]
+    assert [c["substituted"] is None for c in columns] == [True, True, False]

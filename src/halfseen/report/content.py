@@ -11,7 +11,15 @@ from scipy.special import fdtri, gammaln
 from halfseen.data.moments import PairMoments
 from halfseen.data.table import Table
 from halfseen.report import words
-from halfseen.report.marginals import column_content, drawn_cells, number, numbers, rounded
+from halfseen.report.marginals import (
+    column_content,
+    drawn_cells,
+    forget_substitutes,
+    number,
+    numbers,
+    rounded,
+)
+from halfseen.report.rule_words import compared
 from halfseen.report.shown_table import ShownTable, read_shown
 from halfseen.solvers.full_information.ascent import NEAR_THE_TOP
 from halfseen.solvers.structures.learned import LearnedStructure
@@ -132,10 +140,15 @@ def content_of(
     weight = shown + sum(t is not None for t in transforms[:shown])
     n = 0 if table is None else len(table.values)
     rows = spread_evenly(n, min(MOST_ROWS, MOST_CELLS // weight))
+    rule = None if fit.source is None else fit.source.stated_rule
+    contested = compared(rule, fit.names)
     columns = []
     for j, transform in enumerate(transforms[:shown]):
         cells = None if table is None else table.column(j)
         column = column_content(fit, j, transform, cells, read.intervals, read.units, wider)
+        if j in contested:
+            # Half of what won is no substitute for a limit.
+            forget_substitutes(column)
         column["short"] = column["label"] if scale is None else column["name"]
         if cells is not None:
             column["cells"] = drawn_cells(cells, rows, transform)

@@ -101,6 +101,13 @@ def column_content(
     return column
 
 
+def forget_substitutes(column: dict[str, Any]) -> None:
+    """Leave out what is said with half a limit, of a column that has no limits of its own."""
+    for part in (column, column["units"], column.get("original")):
+        if part is not None:
+            part["substituted"] = None
+
+
 def _shares(unseen: float, cells: ShownColumn | None) -> dict[str, float | None]:
     """Return which share is hidden by a limit or a rule, and of which share nothing is known."""
     missing = 0.0 if cells is None else float(np.mean(cells.kind == Kind.ANYWHERE))

@@ -50,6 +50,38 @@ def in_words(rule: Missingness, names: Sequence[str]) -> list[str] | None:
     return lines
 
 
+def compared(rule: Missingness | None, names: Sequence[str]) -> set[int]:
+    """Return the columns that are hidden by the larger values of others, so that no limit is theirs.
+
+    Parameters
+    ----------
+    rule : Missingness or None
+    names : sequence of str
+        Of the columns of the table.
+
+    Examples
+    --------
+    >>> import halfseen as hs
+    >>> from halfseen.report.rule_words import compared
+    >>> compared(hs.SelfSelection([[0, 2]]), ["first bid", "price", "second bid"])
+    {0, 2}
+    """
+    try:
+        rule = None if rule is None else rule.for_columns(names)
+    except InputError:
+        return set()
+    if isinstance(rule, SelfSelection):
+        groups = rule.groups or [tuple(range(len(names)))]
+        return {int(k) for group in groups for k in group}
+    if isinstance(rule, Combined):
+        parts = [
+            ([int(c) for c in own], compared(part, [names[int(c)] for c in own]))
+            for own, part in rule.parts
+        ]
+        return {own[k] for own, held in parts for k in held}
+    return set()
+
+
 def _lines(rule: Missingness, names: Sequence[str]) -> list[str] | None:
     if isinstance(rule, Combined):
         parts = [_lines(part, [names[int(c)] for c in own]) for own, part in rule.parts]

@@ -342,7 +342,7 @@ def _trace_words(climb: dict[str, Any] | None) -> str:
             "consequence, by tenths says that the solver needs more steps."
         )
     left = climb["estimated"][-1]
-    now = "" if left is None else f" ({left:.2g} at the last step)"
+    now = "" if left is None else f" ({readable(left, 2)} at the last step)"
     return (
         f"The status is not judged by these lines, but by the log-likelihood that is left{now}, in the "
         "figure above. Each step goes where slope and curvature say that the top is, so that the last "

@@ -267,8 +267,9 @@ def checks(diagnosis: Any) -> dict[str, Any] | None:
         level, column = str(getattr(item, "level", "look")), getattr(item, "column", None)
         level = level if level in ("ok", "look", "problem") else "look"
         texts = {key: str(getattr(item, key, "")) for key in ("title", "text")}
-        columns = [str(name) for name in getattr(item, "columns", None) or ()]
         column = None if column is None else str(column)
+        named = getattr(item, "columns", None) or ([] if column is None else [column])
+        columns = [str(name) for name in named]
         findings.append({"level": level, **texts, "column": column, "columns": columns})
     return {"findings": findings, "text": None if findings else str(diagnosis)}
 
