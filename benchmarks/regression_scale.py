@@ -100,8 +100,9 @@ def watched(asked: list[int], last: list[Sweep]) -> Iterator[None]:
         self: HeldRows, mean: Floats, covariance: Floats, sampling: Sampling
     ) -> tuple[Any, float]:
         asked[0] += 1
-        whole = not last or self.overview.shape[0] >= last[0].rows.overview.shape[0]
-        if whole and (not last or sampling.points <= last[0].sampling.points):
+        # Some of the rows are asked before all of them.
+        size = self.overview.shape[0], -sampling.points
+        if not last or size >= (last[0].rows.overview.shape[0], -last[0].sampling.points):
             last[:] = [Sweep(self, mean, covariance, sampling)]
         return expect(self, mean, covariance, sampling)
 

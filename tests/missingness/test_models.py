@@ -128,3 +128,19 @@ def test_truncation_refuses_half_seen_rows_and_rows_outside():
 def test_bad_rules_get_a_sentence(make, sentence):
     with pytest.raises(hs.InputError, match=sentence):
         make()
+
+
+def test_limits_by_name_may_differ_by_row():
+    by_row = np.array([1.0, 2.0, np.nan])
+    rule = hs.DetectionLimits(lower={"lead": by_row, "tin": 0.5}, upper={"zinc": 9.0})
+    ref = hs.DetectionLimits(
+        lower=np.column_stack([by_row, np.full(3, 0.5), np.full(3, np.nan)]),
+        upper=[np.nan, np.nan, 9.0],
+    )
+    X = [[1.5, 0.4, 3.0], [1.5, 0.6, 9.5], [-7.0, 0.6, 3.0]]
+    np.testing.assert_array_equal(rule.seen(X), ref.seen(X))
+    assert rule.labels == ("lead", "tin", "zinc")
+    with pytest.raises(hs.InputError, match=r"as many for each name; got lead \(3,\), tin \(2,\)"):
+        hs.DetectionLimits(lower={"lead": by_row, "tin": [0.5, 0.6]})
+    with pytest.raises(hs.InputError, match="the limits of lead"):
+        hs.DetectionLimits(lower={"lead": ["a", "b"]})

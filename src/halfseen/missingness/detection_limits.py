@@ -22,8 +22,9 @@ class DetectionLimits(ColumnwiseMissingness):
     lower, upper : None, number, array-like of shape (d,) or of shape (n, d), dict, Series or DataFrame
         The limits: the same everywhere, one for each column, or one for each cell. NaN means that
         there is no limit. Where they have names, they are matched with the columns of the data by
-        name; a dict may leave columns out. ``pairwise`` and ``truncation`` need limits by cell for
-        seen cells too: to them it matters what a value was compared with, also when it passed.
+        name; a dict has a number for each name, or one for each row, and may leave columns out.
+        ``pairwise`` and ``truncation`` need limits by cell for seen cells too: to them it matters what a
+        value was compared with, also when it passed.
 
     Notes
     -----
@@ -38,8 +39,8 @@ class DetectionLimits(ColumnwiseMissingness):
 
     def __init__(
         self,
-        lower: ArrayLike | dict[str, float] | None = None,
-        upper: ArrayLike | dict[str, float] | None = None,
+        lower: ArrayLike | dict[str, Any] | None = None,
+        upper: ArrayLike | dict[str, Any] | None = None,
     ) -> None:
         if lower is None and upper is None:
             raise InputError("DetectionLimits needs lower=, upper= or both; got neither.")
@@ -193,12 +194,25 @@ def _by_label(limits: Any, labels: tuple[str, ...] | None) -> Any:
     own = _labels(limits)
     if own is None:
         return limits
-    values = list(limits.values()) if isinstance(limits, dict) else np.asarray(limits)
-    table = real_array("limits", values)
+    table = _side_by_side(limits) if isinstance(limits, dict) else real_array("limits", limits)
     assert labels is not None
     out = np.full((*table.shape[:-1], len(labels)), np.nan)
     out[..., [labels.index(label) for label in own]] = table
     return out
+
+
+def _side_by_side(limits: dict[Any, Any]) -> Floats:
+    """Return limits by name, each a number or one for each row, as an array."""
+    columns = [real_array(f"the limits of {name}", one) for name, one in limits.items()]
+    try:
+        return np.stack(np.broadcast_arrays(*columns), axis=-1)
+    except ValueError:
+        shapes = ", ".join(
+            f"{name} {one.shape}" for name, one in zip(limits, columns, strict=True) if one.ndim
+        )
+        raise InputError(
+            f"limits by name must be numbers, or one for each row, as many for each name; got {shapes}."
+        ) from None
 
 
 def _limits(name: str, given: ArrayLike | None, absent: float) -> Floats:

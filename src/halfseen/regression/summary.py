@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 # Correlations of residuals that are listed, and the smallest p-value that is written out.
 MOST_CORRELATIONS, SMALLEST_P = 12, 1e-4
 # Intervals that are wider than normal ones by this share are told apart from standard errors.
-MUCH_WIDER = 0.02
+MUCH_WIDER = 0.05
 
 
 def summarise(fit: RegressionFit, level: float) -> str:
