@@ -18,6 +18,7 @@ from scipy.special import ndtri
 
 from benchmarks.registry import Row, task
 from halfseen.data.row_blocks import chunk_rows
+from halfseen.memory import parse_memory
 from halfseen.parallel import map_in_order, resolve_jobs, single_blas_thread
 
 COLUMNS, HIDDEN, CORRELATION = 100, 0.3, 0.5
@@ -28,6 +29,8 @@ BYTES_PER_ROW = 8 * COLUMNS * (1 - HIDDEN)
 MEMORY, MOST_BYTES = "1GB", 1_000_000_000
 # Rows per second of a fit, against those of reading.
 MOST_RATIO = 2.0
+# Rows and columns that pandas writes into one row group, and how much memory a fit of them is given.
+PANDAS = ((200_000, 100, "500MB"), (200_000, 400, "700MB"), (100_000, 1000, "1500MB"))
 
 # Both scripts tell seconds and the high-water mark of the process itself: that of its parent would be
 # counted in ru_maxrss. Start-up is not in the seconds; of a fit, everything else is.
@@ -98,6 +101,30 @@ def out_of_core(quick: bool) -> Iterator[Row]:
             )
         yield _products(read["seconds"] / rows)
         yield _error(Path(place, "fit.json"), rows)
+
+
+@task
+def pandas_parquet(quick: bool) -> Iterator[Row]:
+    """Keep within memory on what pandas writes by itself: one row group, with dictionaries."""
+    import pandas as pd
+
+    for rows, columns, memory in PANDAS[:1] if quick else PANDAS:
+        with tempfile.TemporaryDirectory(prefix="halfseen-bench-") as place:
+            path = Path(place, "pandas.parquet")
+            X = np.random.default_rng(columns).normal(size=(rows, columns)).T
+            X[ndtri(HIDDEN) > X] = np.nan
+            pd.DataFrame({f"x{j}": x for j, x in enumerate(X)}).to_parquet(path)
+            size = path.stat().st_size
+            rule = ", ".join(f"x{j}" for j in range(columns)) + f": >={float(ndtri(HIDDEN))!r}"
+            words = ["fit", str(path), "--method", "pairwise", "--seen", rule, "--memory", memory]
+            told = _run(Path(place), COMMAND, *words, "-o", str(Path(place, "fit.json")))
+        yield Row(
+            f"{rows} x {columns} written by pandas ({size / 1e6:.0f} MB): peak memory of "
+            f"halfseen fit --method pairwise --memory {memory}",
+            f"{told['peak'] / 1e6:.0f} MB, {told['seconds']:.0f} s",
+            f"under {memory}",
+            told["peak"] < parse_memory(memory),
+        )
 
 
 def _make(data: Path, rows: int) -> Row:

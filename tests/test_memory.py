@@ -88,6 +88,48 @@ def test_every_way_to_know_tells_about_the_same(monkeypatch):
     assert resident_bytes() == 0
 
 
+@pytest.fixture
+def group(tmp_path, monkeypatch):
+    """Write what control groups say of themselves, and say in which this process is."""
+
+    def write(line, folder, **told):
+        for name, text in told.items():
+            path = tmp_path / folder / name.replace("__", ".")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        (tmp_path / "self").write_text(line)
+        places = {"/proc/self/cgroup": tmp_path / "self", "/proc/meminfo": tmp_path / "meminfo"}
+        (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable:   1000 kB\n")
+        monkeypatch.setattr(memory, "Path", lambda *parts: places.get(parts[0], Path(*parts)))
+        monkeypatch.setattr(memory, "GROUPS", str(tmp_path))
+        return memory.free_bytes()
+
+    return write
+
+
+def test_free_memory_without_groups_is_that_of_the_machine(group):
+    assert group("0::/", "", memory__current="5\n") == 1_024_000
+
+
+def test_a_container_has_no_more_than_its_group(group):
+    told = {"memory__max": "70000\n", "memory__current": "50000\n"}
+    stat = "anon 1\ninactive_file 12000\nactive_file 5\n"
+    assert group("0::/\n", "", **told, memory__stat=stat) == 32_000
+    # Nor than a group around its own, and one that is not limited changes nothing.
+    assert group("0::/a/b\n", "a", **told | {"memory__max": "60000"}, memory__stat="") == 10_000
+    assert group("0::/a/b\n", "a", memory__max="max\n") == 32_000
+    # More than its limit may be in use for a moment.
+    assert group("0::/a/b\n", "a/b", memory__max="9", memory__current="10", memory__stat="") == 0
+
+
+def test_groups_of_the_first_version(group):
+    told = {"memory__limit_in_bytes": "9000\n", "memory__usage_in_bytes": "4000\n"}
+    line = "7:cpu,cpuacct:/x\n5:memory:/docker/1\n0::/y\n"
+    stat = "inactive_file 1\ntotal_inactive_file 500\n"
+    assert group(line, "memory/docker/1", **told, memory__stat=stat) == 5_500
+    assert group("5:memory:/elsewhere\n", "memory", **told, memory__stat=stat) == 5_500
+
+
 def test_what_is_left_of_a_promise():
     assert budget(None) is None
     left = budget("100GB")

@@ -8,6 +8,8 @@ import numbers
 import os
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
@@ -21,6 +23,13 @@ LEAST = 160 * 2**20
 LARGEST = 1e30
 # Matrices of all pairs of columns that are held at a time: moments, and their sums that wait.
 MATRICES = 40
+# Where control groups are, and what they call limit, use, and files that can be given back: of the
+# second version, which has no word for its kind, and of the first.
+GROUPS = "/sys/fs/cgroup"
+NAMES = {
+    "": ("memory.max", "memory.current", "inactive_file"),
+    "memory": ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+}
 # The number of that setting in malloc.h of glibc, and the size from which arrays are given back: above
 # the work arrays of a block (at most CACHE_CELLS of 8 bytes), which are better kept.
 M_MMAP_THRESHOLD = -3
@@ -109,7 +118,11 @@ def give_back_freed_arrays() -> None:
 
 
 def free_bytes() -> int:
-    """Return the memory that no process needs now, in bytes; 1 GiB where no way to know is found."""
+    """Return how many bytes this process may still take; 1 GiB where no way to know is found."""
+    return min([_free_in_machine(), *_free_in_groups()])
+
+
+def _free_in_machine() -> int:
     try:
         # Files that the system only keeps in case they are read again count as free.
         found = re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text("ascii"))
@@ -121,6 +134,33 @@ def free_bytes() -> int:
         return int(import_module("psutil").virtual_memory().available)
     except ImportError:
         return 2**30
+
+
+def _free_in_groups() -> Iterator[int]:
+    """Yield what is left in each control group around this process: containers are limited by these."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text("utf-8").splitlines()
+    except (OSError, ValueError):
+        return
+    for line in lines:
+        _, kinds, path = line.split(":", 2)
+        if kinds not in ("", "memory"):
+            continue
+        root = Path(GROUPS, kinds)
+        # A container may see its own group as the root, wherever the machine has it.
+        place = root / path.lstrip("/")
+        for folder in {place, *place.parents, root}:
+            if folder == root or root in folder.parents:
+                yield from _free_in_group(folder, *NAMES[kinds])
+
+
+def _free_in_group(folder: Path, limit: str, used: str, kept: str) -> Iterator[int]:
+    with suppress(OSError, ValueError):
+        most, now = (int(Path(folder, name).read_text("ascii")) for name in (limit, used))
+        stat = Path(folder, "memory.stat").read_text("ascii")
+        # Files that are read again only if they are needed; a limit may be no limit at all.
+        given_back = re.search(rf"^{kept} (\d+)$", stat, re.MULTILINE)
+        yield max(0, most - now + int(given_back[1] if given_back else 0))
 
 
 def budget(memory: str | float | None, least: int = LEAST) -> int | None:

@@ -410,7 +410,11 @@ def test_a_folder_that_cannot_be_listed(tmp_path, monkeypatch):
 
 def test_a_folder_whose_writer_was_killed_is_no_table(tmp_path):
     write_parquet(tmp_path / "part-00000.parquet", ["a"], [np.zeros((3, 1))])
-    (tmp_path / ".parts.abcdefgh.halfseen-part").mkdir()
+    unfinished = tmp_path / ".parts.abcdefgh.halfseen-part"
+    unfinished.mkdir()
+    # Every part was moved out of it: only it was not removed.
+    assert scan_parquet(tmp_path).shape == (3, 1)
+    (unfinished / "part-00001.parquet").touch()
     says(lambda: scan_parquet(tmp_path), "whose writing has not ended, or was broken off")
 
 

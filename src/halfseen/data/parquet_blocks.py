@@ -224,8 +224,10 @@ def _files_below(path: str, above: frozenset[str] = frozenset()) -> Iterator[str
         names = sorted(os.listdir(path))
     except OSError as error:
         raise cannot_be_read(path, error) from None
-    unfinished = next(filter(is_left_behind, names), None)
-    if unfinished and os.path.isdir(os.path.join(path, unfinished)):
+    for unfinished in filter(is_left_behind, names):
+        inside = os.path.join(path, unfinished)
+        if not os.path.isdir(inside) or not os.listdir(inside):
+            continue  # all parts were moved out of it
         raise InputError(
             f"the folder {shown(path)} holds {unfinished}, parts of a table whose writing has not "
             "ended, or was broken off. Wait for it, or write the table anew."
