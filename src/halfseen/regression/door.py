@@ -22,12 +22,18 @@ from halfseen.data.design import (
 )
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.table import frame_kind, listed_names, read_table
-from halfseen.errors import ConvergenceWarning, InputError, NotIdentifiedError, argument
+from halfseen.errors import (
+    ContradictionError,
+    ConvergenceWarning,
+    InputError,
+    NotIdentifiedError,
+    argument,
+)
 from halfseen.missingness.base import Missingness
 from halfseen.missingness.named_rules import Rules
 from halfseen.missingness.named_rules import rules as read_rules
 from halfseen.missingness.self_censoring import SelfCensoring
-from halfseen.missingness.sets import SeenSet
+from halfseen.missingness.sets import Probability, SeenSet
 from halfseen.parallel import resolve_jobs
 from halfseen.regression.fit import RegressionFit
 from halfseen.regression.in_pieces import InPieces, Place, refuse_in_pieces
@@ -225,7 +231,9 @@ def regress(
     carried = _carried(rules, list(columns.cells), data)
     if missing_at_random is not None:
         missing_at_random = _in_order("missing_at_random", missing_at_random, [*columns.cells])
-    outcomes = read_outcomes(columns.cells, rules, kinds, missing_at_random, carried)
+    # Values on the edge of what is in the table say nothing of those that are not.
+    quiet = truncated is not None
+    outcomes = read_outcomes(columns.cells, rules, kinds, missing_at_random, carried, quiet=quiet)
     if len(outcomes.data) != len(design.matrix):
         raise InputError(
             f"outcomes have {len(outcomes.data)} rows, but regressors {len(design.matrix)}."
@@ -433,7 +441,19 @@ def _truncation(
             f"got {given!r}."
         )
     rule = given if isinstance(given, Missingness) else SelfCensoring([given])
-    return rule.for_columns([name])
+    rule = rule.for_columns([name])
+    if isinstance(given, Probability):
+        # Told apart from sets where the likelihood is made.
+        return rule
+    outside = np.flatnonzero(~rule.seen(values.reshape(-1, 1)))
+    if outside.size:
+        raise ContradictionError(
+            f"the value {values.flat[outside[0]]:g} is in the table, where {argument('truncated')} says "
+            f"that no such row is ({outside.size} of them). Leave such rows out, or correct the set.",
+            int(outside[0]),
+            name,
+        )
+    return rule
 
 
 def _model(
