@@ -412,3 +412,19 @@ def test_rows_that_are_not_in_the_table(run, tmp_path):
     assert own["estimate"] == pytest.approx(fit.coefficients.loc["age", "lead"], abs=1e-8)
     refused = run("data.csv", "lead ~ age", "--truncated", "lead: >=0.5")
     assert "with --truncated every row in the table shows it" in flat(refused)
+    refused = run("whole.csv", "lead ~ age", "--truncated", "lead: >=0.7")
+    assert refused.exit_code == 3
+    assert "Leave such rows out, or correct the set." in flat(refused)
+
+
+def test_saturated_values_are_described_as_they_are_fitted(run, tmp_path):
+    pd.DataFrame({"lead": np.maximum(LEAD, 0.8), "age": AGE}).to_csv(
+        tmp_path / "p.csv", index=False
+    )
+    words = ["p.csv", "lead ~ age", "--seen", "lead: >=0.8"]
+    asked = flat(run(*words))
+    assert "exactly on the limit: lead" in asked
+    assert "pass --saturated" in asked
+    told = flat(run(*words, "--saturated"))
+    assert f"{(LEAD <= 0.8).sum()} below" in told
+    assert "exactly on the limit" not in told

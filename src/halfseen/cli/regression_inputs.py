@@ -93,7 +93,8 @@ def read_regression_input(
         mask = None if mask is None else mask[rows]
     known = [*selections, *([] if rule is None else [rule])]
     measured = [*columns.intervals]
-    cells = outcomes_read.take(rows)
+    # As they are fitted: saturated values are hidden.
+    cells = _outcome_table(columns, outcomes, None)
     description = f"{rows.size} rows"
     if measured:
         description = _only(cells, measured).describe()

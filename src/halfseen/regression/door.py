@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from typing import Any
@@ -22,12 +22,18 @@ from halfseen.data.design import (
 )
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.table import frame_kind, listed_names, read_table
-from halfseen.errors import ConvergenceWarning, InputError, NotIdentifiedError, argument
+from halfseen.errors import (
+    ContradictionError,
+    ConvergenceWarning,
+    InputError,
+    NotIdentifiedError,
+    argument,
+)
 from halfseen.missingness.base import Missingness
 from halfseen.missingness.named_rules import Rules
 from halfseen.missingness.named_rules import rules as read_rules
 from halfseen.missingness.self_censoring import SelfCensoring
-from halfseen.missingness.sets import SeenSet
+from halfseen.missingness.sets import Probability, SeenSet
 from halfseen.parallel import interrupts_as_such, resolve_jobs
 from halfseen.regression.fit import RegressionFit
 from halfseen.regression.in_pieces import InPieces, Place, refuse_in_pieces
@@ -207,31 +213,29 @@ def regress(
                 rules, kinds, missing_at_random, intercept, robust, model_of, place, settings
             )
         return _looked_at(RegressionFit(**_fields(estimate), design=design, is_robust=robust))
-    _, selections = split_rules(rules)
     if formula:
-        indices = {str(one.by) for one in selections}
+        indices = {str(one.by) for one in split_rules(rules)[1]}
         design, columns = _of_formula(model, data, indices, kinds)
-        kinds = columns.kinds
     else:
         if type(model).__name__ == "Series":
             # A table of one column, which is called as the series.
             model = model.to_frame(model.name or "y0")
-        _need_the_same_labels(model, data)
         design, columns = _of_arrays(model, data, names, intercept, kinds)
-        kinds = columns.kinds
+    kinds = columns.kinds
+    pull = read_penalty(penalty, strength, robust or cluster is not None, truncated is not None)
+    learn = _learner(truncated is not None, pull is not None, kept is not None)
     if truncated is not None:
-        if kept is not None:
-            raise InputError("a truncated regression takes a moment, and writes no checkpoints.")
         rules = _truncation(columns.cells, rules, kinds, truncated)
     carried = _carried(rules, list(columns.cells), data)
     if missing_at_random is not None:
         missing_at_random = _in_order("missing_at_random", missing_at_random, [*columns.cells])
-    outcomes = read_outcomes(columns.cells, rules, kinds, missing_at_random, carried)
+    # Values on the edge of what is in the table say nothing of those that are not.
+    quiet = truncated is not None
+    outcomes = read_outcomes(columns.cells, rules, kinds, missing_at_random, carried, quiet=quiet)
     if len(outcomes.data) != len(design.matrix):
         raise InputError(
             f"outcomes have {len(outcomes.data)} rows, but regressors {len(design.matrix)}."
         )
-    pull = read_penalty(penalty, strength, robust or cluster is not None, truncated is not None)
     counts = read_weights(weights, data, len(design.matrix))
     if counts is not None and not counts.all():
         rows = np.flatnonzero(counts)
@@ -241,13 +245,6 @@ def regress(
     _check(design, pull)
     counts = None if counts is None else counts / counts.mean()
     wanted = replace(model_of(design, outcomes), row_weights=counts, penalty=pull)
-    learn = learn_regression if truncated is None else learn_truncated
-    if pull is not None:
-        if kept is not None:
-            raise InputError(
-                "a regression with a penalty writes no checkpoints; leave checkpoint= out."
-            )
-        learn = learn_penalised
     with _told_apart():
         estimate = learn(wanted, settings)
     frame = "pandas" if frame_kind(data) == "pandas" or frame_kind(model) == "pandas" else None
@@ -255,6 +252,21 @@ def regress(
     if robust or cluster is not None or (fit.is_weighted and fit.covariance is not None):
         fit = fit.robust(cluster)
     return _looked_at(fit)
+
+
+def _learner(
+    truncated: bool, penalised: bool, checkpoint: bool
+) -> Callable[[Model, Settings], RegressionEstimate]:
+    """Return what learns a regression of this kind."""
+    if checkpoint and truncated:
+        raise InputError("a truncated regression takes a moment, and writes no checkpoints.")
+    if checkpoint and penalised:
+        raise InputError(
+            "a regression with a penalty writes no checkpoints; leave checkpoint= out."
+        )
+    if penalised:
+        return learn_penalised
+    return learn_truncated if truncated else learn_regression
 
 
 @contextmanager
@@ -308,6 +320,7 @@ def _of_arrays(
     Y: Any, X: Any, names: Sequence[str] | None, intercept: bool, kinds: Mapping[str, Any] | None
 ) -> tuple[Design, Cells]:
     """Read outcomes and regressors that are tables of their own."""
+    _need_the_same_labels(Y, X)
     told = kinds_by_name(kinds)
     if X is None:
         raise InputError(
@@ -434,7 +447,19 @@ def _truncation(
             f"got {given!r}."
         )
     rule = given if isinstance(given, Missingness) else SelfCensoring([given])
-    return rule.for_columns([name])
+    rule = rule.for_columns([name])
+    if isinstance(given, Probability):
+        # Told apart from sets where the likelihood is made.
+        return rule
+    outside = np.flatnonzero(~rule.seen(values.reshape(-1, 1)))
+    if outside.size:
+        raise ContradictionError(
+            f"the value {values.flat[outside[0]]:g} is in the table, where {argument('truncated')} says "
+            f"that no such row is ({outside.size} of them). Leave such rows out, or correct the set.",
+            int(outside[0]),
+            name,
+        )
+    return rule
 
 
 def _model(

@@ -446,7 +446,7 @@ def read_categories(name: str, values: NDArray[Any], told: Any) -> Column:
             )
         categories = tuple(_whole(one) for one in sorted(distinct))
     else:
-        categories = tuple(told)
+        categories = tuple(_whole(one) for one in told)
     if told == "binary" and len(categories) > 2:
         raise InputError(
             f"{name} is to be binary, but has {len(categories)} values: "
