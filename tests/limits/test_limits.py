@@ -283,7 +283,7 @@ class TestWords:
         X = hs.simulate(truth, rule, 100, random_state=0)
         fit = hs.fit(X, rule, covariance="diagonal", random_state=0)
         assert set(self.words(fit).values()) == {
-            "other columns take part in hiding it", "for values below limits",
+            "other columns take part in hiding it", "only for values below limits",
         }  # fmt: skip
         rule = hs.SelfCensoring(hs.Interval(-1.0, 1.0))
         X = hs.simulate(hs.Gaussian([0.0], [[1.0]]), rule, 100, random_state=0)
@@ -309,6 +309,17 @@ class TestWords:
         with pytest.warns(hs.ConvergenceWarning):
             hardly = log_fit(20, 0.8, seed=4)
         assert find.TOO_FEW in hardly.limits()["lead", "mean"].remark
+
+
+def test_log_normal_means_that_cannot_be_simulated():
+    """Cells that are left unresolved in intervals, beside limits: the posterior, which is cautious."""
+    x = np.exp(np.random.default_rng(6).normal(size=(40, 1)))
+    lower, upper = np.where(x < 0.5, 0.0, x), np.where(x < 0.5, 0.5, x)
+    between = (x > 1.0) & (x < 2.0)
+    lower[between], upper[between] = 1.0, 2.0
+    data = hs.IntervalData(lower, upper, ("lead",))
+    mean = hs.fit(data, transforms="log", random_state=0).limits()["lead", "mean"]
+    assert (mean.method, mean.remark) == ("matching posterior", find.CAUTIOUS)
 
 
 class TestMistakes:
