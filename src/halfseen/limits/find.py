@@ -230,8 +230,9 @@ class ColumnLimits:
             falls = (self.lone.fall(number, alone.lower), self.lone.fall(number, alone.upper))
             found = joint.limits(number, falls)
             if found is not None:
-                return Ends(*found, "joint likelihood")
-        return alone._replace(remark=BLANK) if self.blank else alone
+                return Ends(*found, "joint likelihood", alone.remark)
+        remarks = [alone.remark, BLANK if self.blank else ""]
+        return alone._replace(remark="; ".join(filter(None, remarks)))
 
     def _limit(self, quantity: str, ends: Ends) -> Limit:
         """Bring ends to original units, with what there is to know about them."""
