@@ -311,6 +311,20 @@ class TestWords:
         assert find.TOO_FEW in hardly.limits()["lead", "mean"].remark
 
 
+def test_from_zero_to_a_limit_is_below_it():
+    x = np.exp(np.random.default_rng(6).normal(size=(40, 1)))
+    upper = np.where(x < 0.5, 0.5, x)
+    found = [
+        hs.fit(
+            hs.IntervalData(np.where(x < 0.5, least, x), upper, ("lead",)), transforms="log",
+            random_state=0,
+        ).limits()
+        for least in (0.0, -np.inf)
+    ]  # fmt: skip
+    assert found[0].rows() == found[1].rows()
+    assert found[0]["lead", "mean"].method == "calibrated root"
+
+
 def test_log_normal_means_that_cannot_be_simulated():
     """Cells that are left unresolved in intervals, beside limits: the posterior, which is cautious."""
     x = np.exp(np.random.default_rng(6).normal(size=(40, 1)))
