@@ -51,6 +51,41 @@ def test_the_product_limit_step_by_step(seed):
     assert found.error == pytest.approx(error, rel=1e-12)
 
 
+def plotting_positions(seen, limits):
+    """Helsel and Cohn's positions of seen and hidden values, limit by limit."""
+    ends = [-np.inf, *sorted(set(limits)), np.inf]
+    beyond = [0.0] * len(ends)
+    beyond[0] = 1.0
+    for k in range(len(ends) - 2, 0, -1):
+        between = sum(ends[k] <= x < ends[k + 1] for x in seen)
+        below = sum(x < ends[k] for x in seen) + sum(c <= ends[k] for c in limits)
+        beyond[k] = beyond[k + 1] + between / (between + below) * (1.0 - beyond[k + 1])
+    above, under = [], []
+    for k in range(len(ends) - 1):
+        group = sorted(x for x in seen if ends[k] <= x < ends[k + 1])
+        for i, x in enumerate(group, 1):
+            share = i / (len(group) + 1) * (beyond[k] - beyond[k + 1])
+            above.append((x, 1.0 - beyond[k] + share))
+        held = sum(c == ends[k] for c in limits)
+        under += [i / (held + 1) * (1.0 - beyond[k]) for i in range(1, held + 1)]
+    return above, under
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_plotting_positions_limit_by_limit(seed):
+    rng = np.random.default_rng(seed)
+    x = np.round(np.exp(rng.normal(size=30)), 1) + 0.1
+    c = rng.choice([0.4, 0.9, 1.5], 30)
+    seen, limits = x[x >= c], c[x < c]
+    above, under = plotting_positions(seen.tolist(), limits.tolist())
+    line = stats.linregress(stats.norm.ppf([p for _, p in above]), np.log([x for x, _ in above]))
+    filled = np.exp(line.intercept + line.slope * stats.norm.ppf(under))
+    everything = np.concatenate([seen, filled])
+    found = order_statistics(seen, limits, Log())
+    assert found.mean == pytest.approx(everything.mean(), rel=1e-10)
+    assert found.deviation == pytest.approx(everything.std(ddof=1), rel=1e-10)
+
+
 def test_of_complete_columns_it_is_student():
     x = np.random.default_rng(0).normal(size=12)
     found = kaplan_meier(x, np.empty(0))

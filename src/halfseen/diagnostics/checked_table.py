@@ -198,6 +198,8 @@ class CheckedTable:
     def _told_column(self, j: int, keep: Integers, spread: bool) -> LoneColumn:
         """Return a column whose cells each tell where they lie."""
         lower, upper = self.lower[keep, j], self.upper[keep, j]
+        # From 0 to a limit is below the limit where nothing is less than 0.
+        lower = np.where((lower <= self.scales[j].least) & (lower < upper), -np.inf, lower)
         cells = ColumnCells.from_ends(lower, upper)
         if spread:
             cells = replace(cells, values=spread_ties(cells.values))

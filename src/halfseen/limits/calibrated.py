@@ -20,7 +20,7 @@ from halfseen.limits.lone import Lone, Number, Windows
 from halfseen.seeds import Purpose, keyed_generator
 
 # Beyond so many cells simulations say no more than the posterior.
-MOST_CELLS = 1000
+MOST_CELLS = 500
 # How far an end is looked for, and how well it is found: in distances of the start from the estimate.
 FARTHEST, CLOSE = 2.0**12, 1e-3
 # Fewer roots than this share of the simulated columns say nothing.

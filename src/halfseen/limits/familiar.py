@@ -83,11 +83,10 @@ def order_statistics(seen: Floats, limits: Floats, transform: Transform) -> Fami
     ends, held = np.unique(limits, return_counts=True)
     beyond = _exceedances(seen, limits, ends)
     place = np.searchsorted(ends, seen, side="right")
-    position = np.empty(seen.size)
-    for k in range(ends.size + 1):
-        own = place == k
-        rank = np.arange(1, own.sum() + 1) / (own.sum() + 1.0)
-        position[own] = 1.0 - beyond[k] + rank * (beyond[k] - beyond[k + 1])
+    first = np.searchsorted(place, place, side="left")
+    many = np.searchsorted(place, place, side="right") - first
+    rank = (np.arange(1, seen.size + 1) - first) / (many + 1.0)
+    position = 1.0 - beyond[place] + rank * (beyond[place] - beyond[place + 1])
     slope, start = np.polyfit(ndtri(position), transform.forward(seen), 1)
     share = [np.arange(1, m + 1) / (m + 1.0) * (1.0 - beyond[k + 1]) for k, m in enumerate(held)]
     below = np.concatenate([*share, np.empty(0)])
@@ -98,12 +97,16 @@ def order_statistics(seen: Floats, limits: Floats, transform: Transform) -> Fami
 
 
 def _exceedances(seen: Floats, limits: Floats, ends: Floats) -> Floats:
-    """Return the probability to lie above nothing, above each limit, and above everything."""
+    """Return the probability to lie above nothing, above each limit, and above everything.
+
+    ``seen`` and ``ends`` grow.
+    """
     beyond = np.zeros(ends.size + 2)
     beyond[0] = 1.0
-    edges = np.append(ends, np.inf)
+    between = np.bincount(np.searchsorted(ends, seen, side="right"), minlength=ends.size + 1)
+    below = np.searchsorted(seen, ends, side="left")
+    below = below + np.searchsorted(np.sort(limits), ends, side="right")
     for k in range(ends.size, 0, -1):
-        between = ((seen >= edges[k - 1]) & (seen < edges[k])).sum()
-        below = (seen < edges[k - 1]).sum() + (limits <= edges[k - 1]).sum()
-        beyond[k] = beyond[k + 1] + between / (between + below) * (1.0 - beyond[k + 1])
+        share = between[k] / (between[k] + below[k - 1])
+        beyond[k] = beyond[k + 1] + share * (1.0 - beyond[k + 1])
     return beyond

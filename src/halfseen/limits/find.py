@@ -18,7 +18,7 @@ from halfseen.diagnostics.checked_table import CheckedTable, read
 from halfseen.diagnostics.fitted_rows import with_fit
 from halfseen.diagnostics.one_column import LoneColumn
 from halfseen.errors import HalfseenWarning, InputError
-from halfseen.limits.calibrated import CalibratedRoot
+from halfseen.limits.calibrated import MOST_CELLS, CalibratedRoot
 from halfseen.limits.familiar import below_limits, kaplan_meier, order_statistics
 from halfseen.limits.joint import JointColumn
 from halfseen.limits.lone import Lone, Number
@@ -37,6 +37,7 @@ FEWEST_DRAWS = 100
 # values seen (``limits_coverage`` in the benchmarks).
 MEASURED_ROWS, MEASURED_HIDDEN, MEASURED_SEEN = 20, 0.7, 10
 TOO_FEW = "not measured to hold for so few values"
+CAUTIOUS = "the upper limit holds more often than it says"
 BLANK = "blank cells are left out"
 OTHER_SCALE = "not measured on this scale"
 NO_END = "no end"
@@ -184,7 +185,13 @@ class ColumnLimits:
                 low, high = (root.limit(self.asked.level, side, start) for side, start in sides)
                 if np.isfinite([low, high]).all():
                     found = Ends(found.estimate, low, high, "calibrated root")
+            if found.method != "calibrated root" and self._is_cautious():
+                found = found._replace(remark=CAUTIOUS)
         return self._joined(number, found)
+
+    def _is_cautious(self) -> bool:
+        """Whether the posterior of a log-normal mean goes farther than it has to."""
+        return self.lone.hidden_share > 0.0 and self.lone.size <= MOST_CELLS
 
     def _quantile(self, probability: float) -> Ends:
         """Limits of a quantile."""
@@ -223,8 +230,9 @@ class ColumnLimits:
             falls = (self.lone.fall(number, alone.lower), self.lone.fall(number, alone.upper))
             found = joint.limits(number, falls)
             if found is not None:
-                return Ends(*found, "joint likelihood")
-        return alone._replace(remark=BLANK) if self.blank else alone
+                return Ends(*found, "joint likelihood", alone.remark)
+        remarks = [alone.remark, BLANK if self.blank else ""]
+        return alone._replace(remark="; ".join(filter(None, remarks)))
 
     def _limit(self, quantity: str, ends: Ends) -> Limit:
         """Bring ends to original units, with what there is to know about them."""
@@ -263,7 +271,7 @@ def _familiar(
     if not isinstance(column, str):
         cells = below_limits(column, transform.least)
     if cells is None or cells[0].size < 2:
-        word = "for values below limits" if cells is None else "fewer than 2 values seen"
+        word = "only for values below limits" if cells is None else "fewer than 2 values seen"
         yield from (_none(name, f"{by} mean", word) for by in ("KM", "ROS"))
         return
     found = kaplan_meier(*cells)

@@ -82,7 +82,7 @@ class LimitTable:
     >>> x = np.random.default_rng(0).normal(5.0, 1.0, size=(30, 1))
     >>> found = hs.fit(x, names=["lead"]).limits()
     >>> print(f"{found['lead', 'mean'].upper:.2f}, {found['lead', 'tolerance 0.95'].upper:.2f}")
-    5.15, 6.59
+    5.13, 6.71
     >>> found.rows()[0]["method"]
     "Student's t"
     """
