@@ -4,6 +4,7 @@ Each is read to the table that it means, or refused with the sentence that leads
 another in silence. The values are made up.
 """
 
+import ast
 import io
 import re
 import warnings
@@ -338,7 +339,12 @@ LAYOUTS = {
     ),
     "true and false under a name of its own": Layout(
         "Pb,lessthan\n0.05,TRUE\n0.31,FALSE\n",
-        "If 'TRUE' marks values of a column X that are not detected, say flags={'X': 'lessthan:TRUE'}",
+        "If 'TRUE' marks values of Pb that are not detected, say flags={'Pb': 'lessthan:TRUE'}",
+    ),
+    "true and false under a name of its own, told": Layout(
+        "Pb,lessthan\n0.05,TRUE\n0.31,FALSE\n0.1,TRUE\n0.72,FALSE\n",
+        LEAD,
+        {"flags": {"Pb": "lessthan:TRUE"}},
     ),
     "a dummy": Layout(
         "male,Pb\n" + "".join(f"{k % 2},{0.1 + 0.013 * k * k:.3f}\n" for k in range(12)),
@@ -374,6 +380,38 @@ def test_a_file_is_read_as_what_it_means_or_refused(layout):
         assert data.labels == layout.labels
     assert len(caught) == bool(layout.warning)
     assert all(re.search(layout.warning, str(one.message)) for one in caught)
+
+
+# Options that a sentence writes out whole.
+ADVISED = re.compile(
+    r"((?:flags|limits)=\{[^}]*\}|(?:exclude|index|decimal)='[^']*'|(?:not_detected|missing)='')"
+)
+REFUSED = [name for name, layout in LAYOUTS.items() if isinstance(layout.expected, str)]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.filterwarnings("ignore::halfseen.HalfseenWarning")
+def test_what_a_refusal_advises_can_be_done(name):
+    layout = LAYOUTS[name]
+
+    def answer(**options):
+        try:
+            hs.read_csv(io.StringIO(layout.text), **layout.options, **options)
+        except hs.InputError as error:
+            return " ".join(str(error).split())
+        return ""
+
+    told = answer()
+    advised = [option.split("=", 1) for option in ADVISED.findall(told)]
+    # Where nothing is advised, the file itself is to be corrected.
+    assert advised or any(word in told for word in ("Take", "write the number alone")), told
+    for key, value in advised:
+        if key not in layout.options:
+            both = {"saturated": True} if f"{value} and saturated=True" in told else {}
+            next_question = answer(**{key: ast.literal_eval(value)}, **both)
+            # One question may lead to the next, not back to itself, nor to a column that is not there.
+            assert next_question != told
+            assert "there is no column 'X'" not in next_question
 
 
 def test_the_corpus_is_large_enough():

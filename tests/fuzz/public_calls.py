@@ -274,6 +274,17 @@ SOLVERS = [
         lambda a: hs.pool(np.ones((3, 2)), a),
         np.array([[1.0, 2.0], [1.5, 2.5], [0.5, 2.2]]),
     ),
+    Call("halfseen.pool", lambda a: hs.pool(lambda table: (0.0, 1.0), a), np.ones((3, 4, 2))),
+    Call(
+        "halfseen.pool",
+        lambda a: hs.pool(lambda table: (a, np.ones(2)), np.ones((3, 4, 2))),
+        np.array([1.0, 2.0]),
+    ),
+    Call(
+        "halfseen.solvers.Pooled.summary",
+        lambda a: hs.pool([1.0, 2.0], [1.0, 1.0]).summary(a),
+        0.9,
+    ),
     Call(
         "halfseen.solvers.Pooled.interval",
         lambda a: hs.pool([1.0, 2.0], [1.0, 1.0]).interval(a),

@@ -72,6 +72,7 @@ CUT = """() => {
     const cut = box.scrollWidth > box.clientWidth + 1, said = words.includes("sideways");
     const long = box.scrollHeight > box.clientHeight + 1, told = /rows|down/.test(words);
     if (long !== told) out.wrong.push(box.ariaLabel);
+    if (cut && getComputedStyle(box).overflowX !== "auto") out.wrong.push(box.ariaLabel);
     if (cut || said) out[cut && said ? "said" : cut ? "silent" : "wrong"].push(box.ariaLabel);
   });
   return out;

@@ -269,9 +269,9 @@ def test_the_rule_is_told_in_words(incomes, logs, lab, intervals, odd):
         "zinc: shown at 2 and above.",
         "copper: shown at 10 and above.",
     ]
-    (line,) = rule_text(lab)[1]
-    assert line.startswith("lead, zinc, copper: limits that differ by row")
-    assert "listed under “Column by column”" in line
+    text, (line,), _ = rule_text(lab)
+    assert line == "lead, zinc, copper: shown beyond limits that differ by row."
+    assert "listed under “Column by column”" in text
     text, lines, code = rule_text(intervals)
     assert lines is code is None
     assert "cells say their own limits" in text

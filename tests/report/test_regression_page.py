@@ -398,6 +398,16 @@ CHOOSE_ALL = """() => document.querySelectorAll("select").forEach(select => {
 })"""
 
 
+def test_rules_are_told_in_words(fits, contents):
+    line = "lead, zinc, copper: shown at 0.6 and above."
+    assert contents["tobit"]["rule"]["lines"] == [line]
+    text = " ".join(read(contents["tobit"]).texts)
+    assert line in text
+    for name in PAGES:
+        lines, code = (contents[name]["rule"][key] for key in ("lines", "code"))
+        assert lines is None or code is None
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_a_browser_shows_it_and_asks_for_nothing(browser, fits, tmp_path, name):
     address = fits[name].report(tmp_path / "page.html").as_uri()

@@ -229,8 +229,8 @@ def different(raw: RawColumn) -> Iterator[str]:
     yield from dict.fromkeys(text for text in raw.texts or () if text is not None)
 
 
-def whole_column(name: str, held: str, texts: Iterable[str]) -> str:
-    """Say that a column holds no measurements."""
+def whole_column(name: str, held: str, texts: Iterable[str], of: str = "") -> str:
+    """Say that a column holds no measurements; ``of`` is the only other one, if there is one."""
     different = list(dict.fromkeys(texts))
     shown = ", ".join(shorten(text, 20) for text in different[:2])
     more = ", ..." if len(different) > 2 else ""
@@ -241,8 +241,9 @@ def whole_column(name: str, held: str, texts: Iterable[str]) -> str:
             (text for text in different if text.casefold() in ("true", "yes")), different[0]
         )
         return (
-            f"column {called(name)} holds {held}{quoted}. If {shorten(mark, 20)} marks values of a "
-            f"column X that are not detected, say {flag_option('X', name, mark)}. If it says nothing of "
+            f"column {called(name)} holds {held}{quoted}. If {shorten(mark, 20)} marks values of "
+            f"{called(of) if of else 'a column X'} that are not detected, say "
+            f"{flag_option(of or 'X', name, mark)}. If it says nothing of "
             f"another column, leave it out with {argument('exclude', name)}, or make it the row labels "
             f"with {argument('index', name)}."
         )

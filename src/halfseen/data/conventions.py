@@ -320,7 +320,7 @@ class _Layout:
         self._refuse_doubts()
         for flag in self.lost:
             raise InputError(
-                f"{self._lost(flag)}; if it speaks of nothing that is read, leave it out with "
+                f"{self._lost(flag)}; only if it speaks of nothing that is read, leave it out with "
                 f"{argument('exclude', self.names[flag])}."
             )
         first = {low: name for name, (low, _) in self.pairs.items()}

@@ -196,8 +196,8 @@ def doubt_totals(
     where = f"row {last}" if table.lines is None else f"line {table.lines[last]}"
     what = f"is labelled {label!r}" if label else "holds the sums of the others"
     raise InputError(
-        f"{table.source}: the last row ({where}) {what}, and is no sample, it seems. Take it away; "
-        f"{argument('companions', False)} reads it as it is."
+        f"{table.source}: the last row ({where}) {what}, and is no sample, it seems. Take it out of "
+        f"the file; if it is a sample all the same, {argument('companions', False)} reads it."
     )
 
 

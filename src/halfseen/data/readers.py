@@ -386,7 +386,7 @@ def _tell_problems(
     wrong.sort(key=lambda cell: cell.row)
     if unreadable == "refuse":
         hopeless = [name for name, cells in read.items() if cells.missing.all()]
-        lines = _unreadable_lines(wrong, hopeless, show)
+        lines = _unreadable_lines(wrong, hopeless, list(read), show)
         raise UnreadableError(f"{table.source}: " + "\n".join(lines), wrong)
     _warn(
         f"{len(wrong)} cells cannot be read and are taken as missing: "
@@ -395,7 +395,10 @@ def _tell_problems(
 
 
 def _unreadable_lines(
-    cells: Sequence[UnreadableCell], hopeless: Sequence[str], show: Callable[[UnreadableCell], str]
+    cells: Sequence[UnreadableCell],
+    hopeless: Sequence[str],
+    names: Sequence[str],
+    show: Callable[[UnreadableCell], str],
 ) -> list[str]:
     """Say of columns of which no cell can be read what they hold, and show some of the other cells."""
     lines = []
@@ -407,7 +410,9 @@ def _unreadable_lines(
         of_column = by_column.get(name, [])
         reasons = {cell.reason for cell in of_column}
         if len(reasons) == 1 and (held := WHOLE_COLUMN.get(*reasons)):
-            lines.append(whole_column(name, held, (cell.text for cell in of_column)))
+            besides = [one for one in names if one != name]
+            of = besides[0] if len(besides) == 1 else ""
+            lines.append(whole_column(name, held, (cell.text for cell in of_column), of))
             told.add(name)
     others = [cell for cell in cells if cell.column not in told]
     if others:

@@ -52,6 +52,8 @@ def fitted(content: dict[str, Any]) -> str:
     """Say what the outcomes are, what hides them, and how likely the answer makes them."""
     rule = content["rule"]
     texts = "".join(f"<p>{escape(text)}</p>" for text in rule["texts"])
+    if rule["lines"]:
+        texts += f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in rule['lines'])}</ul>"
     if rule["code"]:
         texts += f"<pre><code>{escape(rule['code'])}</code></pre>"
     rows = [

@@ -13,6 +13,7 @@ from halfseen import missingness
 from halfseen.data.coding import FormulaCoding
 from halfseen.missingness.selection import Selection
 from halfseen.report.numbers import percent
+from halfseen.report.rule_words import in_words
 from halfseen.report.words import (
     LONGEST_RULE,
     written,
@@ -108,14 +109,16 @@ def errors_of(fit: RegressionFit) -> str:
 
 
 def rules_of(fit: RegressionFit) -> dict[str, Any]:
-    """Say what hides values: sentences, and the rule as it is written."""
+    """Say what hides values: sentences, and the rule in words, or as it is written without any."""
     if fit.source is None:
         text = "This fit does not hold its table and its rules; what hid values is believed to be known."
-        return {"texts": [text], "code": None}
+        return {"texts": [text], "lines": None, "code": None}
     outcomes = fit.source.model.outcomes
-    texts, code = _selections(outcomes), None
+    texts = _selections(outcomes)
+    code = lines = None
     if outcomes.rule is not None:
-        code = shorten(_called(written(outcomes.rule)), LONGEST_RULE)
+        lines = in_words(outcomes.rule, outcomes.names)
+        code = shorten(_called(written(outcomes.rule)), LONGEST_RULE) if lines is None else None
         texts.append(
             "Rows are in the table only where the outcome lies in this set."
             if fit.truncation is not None
@@ -143,7 +146,7 @@ def rules_of(fit: RegressionFit) -> dict[str, Any]:
             if continuous.any()
             else "The category of every row is known."
         ]
-    return {"texts": texts, "code": code}
+    return {"texts": texts, "lines": lines, "code": code}
 
 
 def _selections(outcomes: Outcomes) -> list[str]:

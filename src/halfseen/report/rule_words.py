@@ -19,6 +19,7 @@ from halfseen.solvers.summary import shorten
 
 # Lines of a rule that are shown, and names in a line.
 MOST_LINES, MOST_NAMES = 12, 8
+BY_ROW = "shown beyond limits that differ by row"
 
 
 def in_words(rule: Missingness, names: Sequence[str]) -> list[str] | None:
@@ -41,9 +42,11 @@ def in_words(rule: Missingness, names: Sequence[str]) -> list[str] | None:
     """
     names = [shorten(name, 60) for name in names]
     try:
-        lines = _lines(rule.for_columns(names), names)
+        matched = rule.for_columns(names)
     except InputError:
         return None
+    # Of a rule that speaks of other columns too there are no names here.
+    lines = _lines(matched, names) if matched.width in (None, len(names)) else None
     if lines is not None and len(lines) > MOST_LINES:
         rest = len(lines) - MOST_LINES + 1
         return [*lines[: MOST_LINES - 1], f"… and {rest} more conditions."]
@@ -150,7 +153,7 @@ def _by_column(rule: ColumnwiseMissingness, names: Sequence[str]) -> list[str] |
     for j, name in enumerate(names):
         shown = rule.column_rule(j).seen_set
         if shown is None:
-            text = "limits that differ by row; they are listed under “Column by column”"
+            text = BY_ROW
         elif shown.pieces is None:
             return None
         else:

@@ -14,7 +14,7 @@ from halfseen.data.interval_data import IntervalData
 from halfseen.missingness.base import Missingness
 from halfseen.missingness.truncation import RowTruncation
 from halfseen.report.numbers import percent, signed
-from halfseen.report.rule_words import in_words
+from halfseen.report.rule_words import BY_ROW, in_words
 from halfseen.solvers.inference.fitted_table import original_table
 from halfseen.solvers.result import Note, Status, name_some
 from halfseen.solvers.structures import Structure
@@ -230,6 +230,8 @@ def _rule_of(fit: Fit) -> dict[str, Any]:
         lines = in_words(rule, fit.names)
         code = shorten(written(rule), LONGEST_RULE) if lines is None else None
         texts.append(_introduction(rule, bool(own)))
+        if any(BY_ROW in line for line in lines or ()):
+            texts.append("The limits are listed under “Column by column”.")
     elif not own:
         texts.append("No rule was given.")
     # Cells that are hidden and say nothing.

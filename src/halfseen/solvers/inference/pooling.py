@@ -84,6 +84,7 @@ class Pooled:
           estimate  std. error       95 % interval    d.f.        p  lost to holes
              1.000       0.306      0.256 to 1.744     6.1    0.016          57 %
         """
+        level = share("level", level)
         low, high = (np.ravel(end) for end in self.interval(level))
         columns = (self.estimate, self.standard_error, self.degrees_of_freedom, self.p_value)
         flat = [np.ravel(column) for column in (*columns, self.missing_information)]
