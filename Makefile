@@ -4,13 +4,26 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
-.PHONY: demo test browser lint bench docs install clean
+.PHONY: demo test lowest browser lint bench docs install clean
 
 demo: $(VENV)/base
 	$(BIN)/halfseen demo
 
 test: $(VENV)/test browser lint
 	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -n 2 --dist loadgroup
+
+# The tests that matter on the oldest versions that are allowed: of files and frames, of commands, of fits.
+LOWEST := tests/data tests/cli/test_fit.py tests/cli/test_outputs.py tests/cli/test_others.py \
+	tests/test_files.py tests/test_failing_files.py tests/test_results.py tests/solvers/test_fit.py \
+	tests/scaling/test_engines.py tests/report/test_content.py
+lowest: .lowest/all
+	SCIPY_ARRAY_API=1 .lowest/bin/python -m pytest $(LOWEST)
+
+.lowest/all: pyproject.toml constraints-lowest.txt
+	$(PYTHON) -m venv .lowest
+	.lowest/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints-lowest.txt \
+		--editable ".[report,parquet,dask,formulas]" clarabel hypothesis mpmath pandas polars pytest
+	touch $@
 
 # The tests of the report look at it in a real browser, which no Python package brings.
 browser:
@@ -31,7 +44,7 @@ docs: $(VENV)/docs
 install: $(VENV)/all
 
 clean:
-	rm -rf $(VENV) docs/_build docs/auto_examples docs/api/generated docs/api/backreferences
+	rm -rf $(VENV) .lowest docs/_build docs/auto_examples docs/api/generated docs/api/backreferences
 
 # A stamp for each set of requirements; touching pyproject.toml or the constraints makes them anew.
 $(VENV)/python:

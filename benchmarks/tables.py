@@ -97,7 +97,8 @@ def _plain_numbers(path: Path, rows: int) -> Row:
     """Read a file of numbers alone as pandas does, both from memory: medians of five turns."""
     import pandas as pd
 
-    pd.DataFrame(np.random.default_rng(1).normal(size=(rows, 10))).to_csv(path, index=False)
+    X = np.random.default_rng(1).normal(size=(rows, 10))
+    pd.DataFrame(X, columns=list("abcdefghij")).to_csv(path, index=False)
     ours, theirs = [], []
     for _ in range(5):
         for read, kept in ((hs.read_csv, ours), (pd.read_csv, theirs)):

@@ -1,9 +1,19 @@
+import sys
 import time
 
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import halfseen as hs
-from halfseen.parallel import PIECES_AHEAD, map_in_order, resolve_jobs
+from halfseen import parallel
+from halfseen.parallel import (
+    PIECES_AHEAD,
+    interrupts_as_such,
+    is_interrupt,
+    map_in_order,
+    resolve_jobs,
+    single_blas_thread,
+)
 
 
 def test_results_come_in_order_whatever_the_speed():
@@ -42,3 +52,58 @@ def test_errors_come_through():
 def test_bad_jobs(jobs):
     with pytest.raises(hs.InputError, match="n_jobs"):
         resolve_jobs(jobs)
+
+
+class TestInterrupts:
+    """Ctrl-C at any moment is Ctrl-C, and BLAS has its threads back."""
+
+    def test_out_of_compiled_code(self):
+        # What Numba raises where a signal comes while it makes the object that it returns.
+        def broken():
+            try:
+                try:
+                    raise KeyboardInterrupt
+                except KeyboardInterrupt as error:
+                    raise SystemError("returned a result with an exception set") from error
+            except SystemError as error:
+                raise SystemError("returned a result with an exception set") from error
+
+        with pytest.raises(KeyboardInterrupt), interrupts_as_such():
+            broken()
+        with pytest.raises(SystemError, match="other"), interrupts_as_such():
+            raise SystemError("other")
+        assert not is_interrupt(ValueError())
+
+    @pytest.mark.parametrize("step", range(1, 60))
+    def test_threads_of_blas_come_back(self, step):
+        """Interrupted before each line of entering and of leaving, one after the other."""
+        before = threads()
+        lines = 0
+
+        def trace(frame, event, argument):
+            nonlocal lines
+            if frame.f_code.co_filename != parallel.__file__:
+                return None
+            if event == "line":
+                lines += 1
+                if lines == step:
+                    raise KeyboardInterrupt
+            return trace
+
+        with threadpool_limits(2, user_api="blas"):
+            wanted = threads()
+            sys.settrace(trace)
+            try:
+                with single_blas_thread():
+                    pass
+            except KeyboardInterrupt:
+                pass
+            finally:
+                sys.settrace(None)
+            assert threads() == wanted
+            assert not parallel._BLAS_LIMIT._inside
+        assert threads() == before
+
+
+def threads():
+    return [info["num_threads"] for info in threadpool_info() if info["user_api"] == "blas"]

@@ -75,6 +75,19 @@ def is_iterable(value: Any) -> bool:
     return isinstance(value, Iterable) and not (isinstance(value, np.ndarray) and value.ndim == 0)
 
 
+def as_array(name: str, value: Any) -> NDArray[Any]:
+    """Return ``np.asarray(value)``; what goes wrong in an object of somebody else is told as such."""
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError, MemoryError):
+        raise
+    except Exception as error:
+        raise InputError(
+            f"{name}: a {type(value).__qualname__} was passed, which cannot be made an array: "
+            f"{type(error).__name__}: {error}."
+        ) from error
+
+
 def real_array(name: str, value: Any, kind: str = "numbers") -> NDArray[np.float64]:
     """Return an array of doubles, NaN where a cell is None or masked; not copied if it is one.
 
@@ -85,8 +98,10 @@ def real_array(name: str, value: Any, kind: str = "numbers") -> NDArray[np.float
         return value
     try:
         masked = np.ma.getmaskarray(value) if np.ma.isMaskedArray(value) else None
-        array = np.asarray(value)
-    except (TypeError, ValueError):
+        array = as_array(name, value)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"{name} must be {kind}; got {reprlib.repr(value)}.") from None
     if array.dtype.kind == "O":
         array = _numbers_of_objects(f"{name} must be {kind}", array)

@@ -834,9 +834,9 @@ def returning_fits(solver: Callable[P, Estimate], module: str) -> Callable[P, Fi
     """
 
     @functools.wraps(solver)
-    @interrupts_as_such()
     def run(*args: P.args, **kwargs: P.kwargs) -> Fit:
-        return as_fit(solver(*args, **kwargs))
+        with interrupts_as_such():
+            return as_fit(solver(*args, **kwargs))
 
     run.__module__ = module
     run.__annotations__ = {**solver.__annotations__, "return": Fit}

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 DEMO = """
 import numba
 from numba.core.event import install_recorder
@@ -42,3 +44,53 @@ def test_kernels_load_where_nothing_can_be_kept(tmp_path):
     assert "NUMBA_CACHE_DIR" in done.stderr
     # And it leaves nothing behind.
     assert not list(tmp_path.iterdir())
+
+
+KERNEL = """
+import warnings
+from halfseen.kernels.special import ndtr
+warnings.simplefilter("always")
+print(ndtr(0.0))
+"""
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """A folder with compiled code, and its index files."""
+    done = _run(KERNEL, NUMBA_CACHE_DIR=str(tmp_path))
+    assert (float(done.stdout), done.stderr) == (0.5, "")
+    found = list(tmp_path.rglob("special.ndtr*.nbi"))
+    assert found
+    return tmp_path, found
+
+
+@pytest.mark.parametrize("damage", [b"", b"\x80\x04.", b"nonsense"], ids=["empty", "cut", "other"])
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+def test_a_damaged_cache_costs_time_and_no_answer(kept, damage, kind):
+    folder, found = kept
+    for index in found:
+        for path in index.parent.glob(f"special.ndtr*.{kind}"):
+            path.write_bytes(damage)
+    done = _run(KERNEL, NUMBA_CACHE_DIR=str(folder))
+    assert float(done.stdout) == 0.5
+    assert done.stderr.count("holds a file that cannot be read") == 1
+    # And it is mended for the next.
+    assert _run(KERNEL, NUMBA_CACHE_DIR=str(folder)).stderr == ""
+
+
+FULL = """
+import errno, os, warnings
+from numba.core import caching
+from halfseen.kernels.special import ndtr
+def full(*given, **more):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+caching.IndexDataCacheFile.save = full
+warnings.simplefilter("always")
+print(ndtr(0.0))
+"""
+
+
+def test_a_full_disk_is_told_and_costs_no_answer(tmp_path):
+    done = _run(FULL, NUMBA_CACHE_DIR=str(tmp_path))
+    assert float(done.stdout) == 0.5
+    assert done.stderr.count("cannot be written ([Errno 28] No space left on device)") == 1

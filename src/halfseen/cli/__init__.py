@@ -19,7 +19,8 @@ from halfseen.version import __version__
 EPILOG = (
     "Exit codes: 0, all is well; 1, there is an answer, but look at its status or at what was found; "
     "2, the arguments or the data cannot be used; 3, the data contradict the rule; 4, the data do not "
-    "determine the answer; 130, interrupted."
+    "determine the answer; 5, an error of halfseen itself; 130 and 143, interrupted; 141, nobody "
+    "reads on."
 )
 
 app = typer.Typer(

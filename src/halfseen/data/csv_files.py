@@ -53,7 +53,7 @@ def cut_records(source: str, text: str, separator: str | None, form: CellFormat)
         raise InputError(f"separator must be one character, or None; got {separator!r}.")
     if separator is not None and separator in ('"', "\r", "\n"):
         raise InputError(f"separator may not be {separator!r}; use one such as ',', ';' or a tab.")
-    if not text.strip():
+    if not text or text.isspace():
         raise InputError(f"{source} is empty; the first line must hold the names of the columns.")
     # A line by which some spreadsheets tell each other the separator.
     told = re.match(r"sep=([^\r\n])\r?\n", text, re.IGNORECASE)

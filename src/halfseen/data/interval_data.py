@@ -110,8 +110,8 @@ class IntervalData(OtherTable):
                 f"{wrong[0]} stands where upper has {wrong[1]}."
             )
         known = high.names if names is None and not _has_names(lower) else low.names
-        a = np.where(np.isnan(low.values), -np.inf, low.values).astype(np.float64)
-        b = np.where(np.isnan(high.values), np.inf, high.values).astype(np.float64)
+        a = np.where(np.isnan(low.values), -np.inf, low.values).astype(np.float64, copy=False)
+        b = np.where(np.isnan(high.values), np.inf, high.values).astype(np.float64, copy=False)
         _check_intervals(a, b, known)
         unexplained = _read_not_detected(not_detected, a, b, known)
         for array in (a, b, unexplained):

@@ -48,11 +48,13 @@ def plain_columns(
 
     ``cut`` cuts it into columns of texts.
     """
-    head, _, rest = text.partition("\n")
+    head = text[: text.find("\n") + 1].rstrip("\r\n")
     if len(text) < LARGE or separator not in SEPARATORS or not _is_plain(head, form):
         return None
-    names = head.rstrip("\r").split(separator)
-    body = rest.rstrip("\r\n").encode("utf-8")
+    names = head.split(separator)
+    body = text[text.find("\n") + 1 :].encode("utf-8")
+    if body.endswith((b"\n\n", b"\n\r\n")):
+        body = body.rstrip(b"\r\n")
     if not names[0].strip() or body.translate(None, SIGNS + separator.encode() + b"\r\n"):
         return None
     numbers = _read(body, len(names), separator)
@@ -87,7 +89,7 @@ def _read(body: bytes, width: int, separator: str) -> list[NDArray[np.float64]] 
         )
     except pa.ArrowException:
         return None
-    if table.num_rows != body.count(b"\n") + 1:
+    if table.num_rows != body.count(b"\n") + (not body.endswith(b"\n")):
         return None
     columns = [np.array(column, dtype=np.float64) for column in table.columns]
     # Too large for a double; or so small that it was lost.

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.checks import is_iterable
+from halfseen.checks import as_array, is_iterable
 from halfseen.data.names import base_of, flag_kind
 from halfseen.errors import InputError
 
@@ -190,7 +190,13 @@ def _array_of(X: Any) -> tuple[NDArray[Any], tuple[str, ...] | None]:
         _refuse_flags(names, columns)
         return np.stack(columns, axis=1) if columns else np.empty((len(X), 0)), names
     try:
-        array = np.ma.filled(X.astype(float), np.nan) if np.ma.isMaskedArray(X) else np.asarray(X)
+        array = (
+            np.ma.filled(X.astype(float), np.nan)
+            if np.ma.isMaskedArray(X)
+            else as_array("the data", X)
+        )
+    except InputError:
+        raise
     except ValueError:
         raise InputError("the rows must all have the same number of values.") from None
     if array.dtype.kind == "c":

@@ -20,7 +20,7 @@ from halfseen.diagnostics.normality import suggest_transforms
 from halfseen.diagnostics.together import Losses, judge_losses, judge_normality
 from halfseen.errors import HalfseenWarning, InputError
 from halfseen.missingness.base import Missingness
-from halfseen.parallel import interrupts_as_such, single_blas_thread
+from halfseen.parallel import single_blas_thread
 from halfseen.seeds import RandomState, seed_of
 from halfseen.solvers.loop import progress_bar
 from halfseen.solvers.prepare import FEW_JOINT_ROWS
@@ -32,7 +32,6 @@ Counts = NDArray[np.int_]
 FEWEST_SIMULATIONS = 19
 
 
-@interrupts_as_such()
 def diagnose(
     X: Any,
     missingness: Missingness | None = None,

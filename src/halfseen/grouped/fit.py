@@ -416,10 +416,10 @@ def returning_groups(solver: Callable[..., Estimate | ByGroup], module: str) -> 
     """
 
     @functools.wraps(solver)
-    @interrupts_as_such()
     def run(*args: Any, **kwargs: Any) -> Any:
-        found = solver(*args, **kwargs)
-        return GroupedFit(learn_groups(found)) if isinstance(found, ByGroup) else as_fit(found)
+        with interrupts_as_such():
+            found = solver(*args, **kwargs)
+            return GroupedFit(learn_groups(found)) if isinstance(found, ByGroup) else as_fit(found)
 
     run.__module__ = module
     run.__annotations__ = {**solver.__annotations__, "return": Fit | GroupedFit}

@@ -34,7 +34,7 @@ from halfseen.missingness.named_rules import Rules
 from halfseen.missingness.named_rules import rules as read_rules
 from halfseen.missingness.self_censoring import SelfCensoring
 from halfseen.missingness.sets import Probability, SeenSet
-from halfseen.parallel import interrupts_as_such, resolve_jobs
+from halfseen.parallel import resolve_jobs
 from halfseen.regression.fit import RegressionFit
 from halfseen.regression.in_pieces import InPieces, Place, refuse_in_pieces
 from halfseen.regression.outcome_cells import Cells, column_of, outcome_cells
@@ -67,7 +67,6 @@ Floats = NDArray[np.float64]
 LARGEST = 1e100
 
 
-@interrupts_as_such()
 def regress(
     model: Any,
     data: Any = None,

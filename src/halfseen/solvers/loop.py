@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol, TypeVar
 
+from halfseen.parallel import interrupts_as_such
+
 S = TypeVar("S")
 
 # Seconds of work before a bar is shown.
@@ -76,6 +78,7 @@ def iterate(
     state, history = (solver.init(), []) if before is None else before[:2]
     with (
         progress_bar(solver.name, solver.steps, progress) as advance,
+        interrupts_as_such(),
         interrupts_held(keeper is not None) as pressed,
     ):
         for _ in range(len(history), solver.steps):
