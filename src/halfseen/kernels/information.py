@@ -23,9 +23,6 @@ from halfseen.kernels.patterns import centred_rows, confined_law, split
 COLUMNS = 512
 # Of the rows that are sampled one in so many is looked at for what the two halves of its points say.
 DOUBTED = 8
-# Groups of so many rows, or more, are summed as covariances of (z, z zᵀ), which are sparse, and brought
-# into whitened coordinates once; for fewer that would take longer than it saves.
-SUMMED_FIRST = 16
 # A pivot below this share of its own start is rounding.
 SMALLEST_PIVOT = 1e-12
 
@@ -190,97 +187,6 @@ def _scores(u, G, X, weights):
 
 
 @njit(**INNER)
-def _add_moments(C, z, S, N):
-    # Add the covariance of (z_i, z_i z_j for i >= j) to N, each pair of entries at one of two places; S
-    # is that of the features of δ, which is added to the cells C of z. Entries of other cells alone do
-    # not vary; one of δ_a with another cell j varies as z_j δ_a.
-    d, h = z.size, C.size
-    f = h + h * (h + 1) // 2
-    place = np.empty(f, dtype=np.int64)
-    J = np.zeros((f, f))
-    n = h
-    for a in range(h):
-        place[a] = C[a]
-        J[a, a] = 1.0
-        for b in range(a + 1):
-            i, j = max(C[a], C[b]), min(C[a], C[b])
-            place[n] = d + i * (i + 1) // 2 + j
-            J[n, n] = 1.0
-            J[n, a] += z[C[b]]
-            J[n, b] += z[C[a]]
-            n += 1
-    M = np.dot(J, S)
-    inner = np.dot(M, J.T)
-    other = np.empty(h * (d - h), dtype=np.int64)
-    cell, value = np.empty(other.size, dtype=np.int64), np.empty(other.size)
-    confined = np.zeros(d, dtype=np.bool_)
-    for a in range(h):
-        confined[C[a]] = True
-    n = 0
-    for a in range(h):
-        for j in range(d):
-            if not confined[j]:
-                high, low = max(C[a], j), min(C[a], j)
-                other[n], cell[n], value[n] = d + high * (high + 1) // 2 + low, a, z[j]
-                n += 1
-    for x in range(f):
-        to = N[place[x]]
-        to[place[x]] += 0.5 * inner[x, x]
-        for y in range(x):
-            to[place[y]] += inner[x, y]
-        for y in range(n):
-            to[other[y]] += M[x, cell[y]] * value[y]
-    for x in range(n):
-        to, row, v = N[other[x]], S[cell[x]], value[x]
-        to[other[x]] += 0.5 * row[cell[x]] * v * v
-        for y in range(x):
-            to[other[y]] += row[cell[y]] * v * value[y]
-
-
-@njit(**INNER)
-def _whitened_rows(K, N):
-    # Each row of N, about (z_i, z_i z_j for i >= j), becomes one about (K z, c_ij (K z zᵀ Kᵀ)_ij).
-    d, u = K.shape
-    out = np.empty((len(N), d + d * (d + 1) // 2))
-    A, KT = np.empty((u, u)), np.ascontiguousarray(K.T)
-    for r in range(len(N)):
-        n = u
-        for i in range(u):
-            for j in range(i + 1):
-                A[i, j] = A[j, i] = N[r, n]
-                n += 1
-        B = np.dot(np.dot(K, A), KT)
-        n = d
-        for i in range(d):
-            s = 0.0
-            for j in range(u):
-                s += K[i, j] * N[r, j]
-            out[r, i] = s
-            for j in range(i):
-                out[r, n + j] = B[i, j]
-            out[r, n + i] = 0.5 * B[i, i]
-            n += i + 1
-    return out
-
-
-@njit(**INNER)
-def _add_whitened(K, N, total):
-    # Add what N says to the lower triangle of a total, in whitened coordinates.
-    half = _whitened_rows(K, N + N.T)
-    found = _whitened_rows(K, np.ascontiguousarray(half.T))
-    for i in range(len(found)):
-        for j in range(i + 1):
-            total[i, j] += found[i, j]
-
-
-@njit(**KERNEL)
-def _covariance(X, weights):
-    # Of the features over weighted paths.
-    T = _root_features(X, weights)
-    return np.dot(np.ascontiguousarray(T.T), T)
-
-
-@njit(**INNER)
 def _expected_row(z, C, m, mean, U, first):
     # Puts conditional means of confined cells into a centred row.
     for a in range(C.size):
@@ -327,9 +233,6 @@ def missing_block(
         R = np.dot(Z, Q)
         LQ = np.dot(np.ascontiguousarray(L[U].T), Q)
         T = np.zeros((U.size, U.size))
-        summed = rows.size >= SUMMED_FIRST
-        entries = U.size + U.size * (U.size + 1) // 2 if summed else 0
-        N = np.zeros((3, entries, entries))
         for i in range(rows.size):
             r = rows[i]
             C, m, root, _, sets, A, c = confined_law(r, Y[r], R[i], mean, U, Q, grouped, confines)
@@ -344,13 +247,10 @@ def missing_block(
                     covariance = _one_cell(m, root, sets, A, c, confines)
                 else:
                     covariance = _two_cells(m, root, sets, confines)
-                if summed:
-                    _add_moments(C, Z[i], covariance, N[0])
-                else:
-                    lifted = np.empty((len(covariance), size))
-                    _lift(u, G, lifted)
-                    F = np.dot(_semidefinite_root(covariance).T, lifted)
-                    used[0] = _add_scores(F, buffers[0], used[0], taken)
+                lifted = np.empty((len(covariance), size))
+                _lift(u, G, lifted)
+                F = np.dot(_semidefinite_root(covariance).T, lifted)
+                used[0] = _add_scores(F, buffers[0], used[0], taken)
                 law.expect(
                     m, root, sets, A, c, confines, points, shifts[r, 0], law.fill, first, second
                 )
@@ -361,26 +261,18 @@ def missing_block(
                     law.fill(
                         m, root, sets, A, c, confines, points, shifts[r, k], X[own], weights[own]
                     )
-                    if r % DOUBTED == 0 and summed:
-                        _add_moments(C, Z[i], _covariance(X[own], weights[own]), N[1 + k])
-                    elif r % DOUBTED == 0:
+                    if r % DOUBTED == 0:
                         F = _scores(u, G, X[own], weights[own])
                         used[1 + k] = _add_scores(F, buffers[1 + k], used[1 + k], totals[1 + k])
                 for k in range(weights.size):
                     weights[k] *= 0.5
-                if summed:
-                    _add_moments(C, Z[i], _covariance(X, weights), N[0])
-                else:
-                    F = _scores(u, G, X, weights)
-                    used[0] = _add_scores(F, buffers[0], used[0], taken)
+                F = _scores(u, G, X, weights)
+                used[0] = _add_scores(F, buffers[0], used[0], taken)
                 path_moments(X, weights, first, second)
             for a in range(h):
                 Z[i, C[a]] += first[a]
                 for b in range(h):
                     T[C[a], C[b]] += second[a, b]
-        if summed:
-            for k in range(3):
-                _add_whitened(LQ, N[k], totals[k])
         T += np.dot(Z.T, Z)
         LQT = np.dot(LQ, T)
         _copy(np.dot(LQ, np.ascontiguousarray(L[U])), moments[g], 0)
