@@ -38,6 +38,31 @@ def clock(work, *arguments) -> float:
 
 
 @task
+def standard_errors(quick: bool) -> Iterator[Row]:
+    """Price standard errors in fits without, in processor seconds on one thread."""
+    for d, n in ((5, 2_000), (10, 2_000), (20, 2_000)) + (() if quick else ((40, 1_000),)):
+        X, rule = data(n, d)
+        rounds = [
+            [processor_seconds(X, rule, standard_errors=wanted) for wanted in (True, False)]
+            for _ in range(3 if quick or d > 20 else 5)
+        ][1:]
+        ratio = float(np.median([a / b for a, b in rounds]))
+        yield Row(
+            f"full with standard errors / without, d = {d}, n = {n}, 30 % hidden",
+            f"{ratio:.2f} ({np.median(rounds, axis=0)[0]:.2f} s)",
+            "at most 1.5",
+            ratio <= 1.5,
+        )
+
+
+def processor_seconds(X: np.ndarray, rule: hs.DetectionLimits, **options: bool) -> float:
+    """Return the processor seconds of a fit on one thread."""
+    start = time.process_time()
+    hs.fit(X, rule, "full", random_state=0, n_jobs=1, **options)
+    return time.process_time() - start
+
+
+@task
 def products(quick: bool) -> Iterator[Row]:
     n, d = (50_000, 200) if quick else (200_000, 200)
     X, rule = data(n, d)

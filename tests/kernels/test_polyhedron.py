@@ -198,22 +198,30 @@ def test_the_shortest_way_is_gone():
 @pytest.mark.parametrize("seed", range(4))
 def test_rows_are_swept_like_chains(seed):
     rng = np.random.default_rng(seed)
-    rows, sweeps, k, m = 5, 3, 1 + seed, 4
+    rows, sweeps, k, m, d = 5, 3, 1 + seed, 4, 6
     A = rng.normal(size=(m, k))
     A /= np.linalg.norm(A, axis=1, keepdims=True)
-    U, means = rng.normal(size=(2, rows, k))
+    U, X, mean = rng.normal(size=(rows, k)), rng.normal(size=(rows, d - k)), rng.normal(size=d)
+    hidden, seen = np.split(rng.permutation(d), [k])
+    W, gain = np.tril(rng.normal(size=(k, k))) + 2.0 * np.eye(k), rng.normal(size=(k, d - k))
     levels = U @ A.T + rng.exponential(size=(rows, m))
     D = np.linalg.svd(A)[2]
     uniforms = rng.random((rows, sweeps, 2 * k))
-    points = np.empty((rows, sweeps, k))
+    Y = np.empty((rows, sweeps, d))
+    last = np.empty_like(U)
     for r in range(rows):
         u = U[r].copy()
+        centre = np.linalg.solve(W, mean[hidden] + gain @ (X[r] - mean[seen]))
         for t in range(sweeps):
-            polyhedron.gibbs_chain(u, means[r], A, levels[r], D, uniforms[r, t : t + 1])
-            points[r, t] = u
-    total, spread = np.ones(k), np.ones((k, k))
-    polyhedron.gibbs_rows(U, means, A, levels, np.vstack([np.eye(k), D]), uniforms, total, spread)
-    np.testing.assert_allclose(U, points[:, -1], atol=1e-12)
-    np.testing.assert_allclose(total, 1.0 + points.mean(axis=1).sum(axis=0), atol=1e-12)
-    inside = sum(np.atleast_2d(np.cov(row.T)) for row in points)
-    np.testing.assert_allclose(spread, 1.0 + inside, atol=1e-12)
+            polyhedron.gibbs_chain(u, centre, A, levels[r], D, uniforms[r, t : t + 1])
+            Y[r, t, hidden], Y[r, t, seen] = W @ u, X[r]
+        last[r] = u
+    gap, within = np.ones(d), np.ones((d, d))
+    directions = np.vstack([np.eye(k), D])
+    polyhedron.gibbs_rows(
+        U, X, mean, hidden, seen, gain, W, A, levels, directions, uniforms, gap, within
+    )
+    np.testing.assert_allclose(U, last, atol=1e-12)
+    np.testing.assert_allclose(gap, 1.0 + (Y.mean(axis=1) - mean).sum(axis=0), atol=1e-10)
+    inside = sum(np.cov(row.T) for row in Y)
+    np.testing.assert_allclose(within, 1.0 + inside, atol=1e-10)

@@ -30,6 +30,7 @@ def estimate(table: Table, options: dict[str, Any]) -> Answer:
     """Fit, with intervals where the method has standard errors."""
     method = options["method"]
     data, rule, known = given(table, method)
+    known |= {name: value for name, value in options.items() if name != "method"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fit = hs.fit(data, rule, method, random_state=table.seed, n_jobs=1, **known)

@@ -259,34 +259,62 @@ def gibbs_chain(u, mean, A, c, D, uniforms):
 
 
 @njit(**KERNEL)
-def gibbs_rows(U, means, A, levels, directions, uniforms, total, spread):
-    """Run sweeps on each row of U, in place, where rows differ in means and levels alone.
+def gibbs_rows(U, X, mean, hidden, seen, gain, W, A, levels, directions, uniforms, gap, within):
+    """Run sweeps on the hidden parts u of rows that hide the same columns, in place.
 
-    ``total`` grows by the points after each sweep, averaged over a row's sweeps; ``spread`` by the
-    covariance of a row's points, whose divisor is one less than the sweeps.
+    A row has the seen values in its row of X, and W u in its hidden columns, where u is restricted to
+    {A u <= levels} and N(W⁻¹ μ_cond, I) at the mean. ``gap`` grows by y − μ after each sweep, averaged
+    over a row's sweeps; ``within`` by the covariance of a row's y, whose divisor is one less than the
+    sweeps.
     """
     rows, sweeps, k = U.shape[0], uniforms.shape[1], U.shape[1]
     along, slack = directions @ A.T, np.empty(A.shape[0])
-    points, centre = np.empty((sweeps, k)), np.empty(k)
+    points, centre, off = np.empty((sweeps, k)), np.empty(k), np.empty(seen.size)
+    total, spread = np.zeros(k), np.zeros((k, k))
     for r in range(rows):
+        for j in range(seen.size):
+            off[j] = X[r, j] - mean[seen[j]]
+            gap[seen[j]] += off[j]
+        for i in range(k):
+            s = mean[hidden[i]]
+            for j in range(seen.size):
+                s += gain[i, j] * off[j]
+            for j in range(i):
+                s -= W[i, j] * centre[j]
+            centre[i] = s / W[i, i]
         for sweep in range(sweeps):
-            _gibbs_sweep(U[r], means[r], A, levels[r], directions, along, slack, uniforms[r, sweep])
+            _gibbs_sweep(U[r], centre, A, levels[r], directions, along, slack, uniforms[r, sweep])
             for j in range(k):
                 points[sweep, j] = U[r, j]
+        _add_spread(points, total, spread)
+    lifted = W @ spread
+    for i in range(k):
+        s = -rows * mean[hidden[i]]
+        for j in range(i + 1):
+            s += W[i, j] * total[j]
+        gap[hidden[i]] += s
         for j in range(k):
             s = 0.0
-            for sweep in range(sweeps):
-                s += points[sweep, j]
-            centre[j] = s / sweeps
-            total[j] += centre[j]
-        for i in range(k):
-            for j in range(i + 1):
-                s = 0.0
-                for sweep in range(sweeps):
-                    s += (points[sweep, i] - centre[i]) * (points[sweep, j] - centre[j])
-                spread[i, j] += s / (sweeps - 1)
-                if j < i:
-                    spread[j, i] = spread[i, j]
+            for m in range(j + 1):
+                s += lifted[i, m] * W[j, m]
+            within[hidden[i], hidden[j]] += s
+
+
+@njit(**INNER)
+def _add_spread(points, total, spread):
+    # The mean of some points, and their covariance.
+    n, k = points.shape
+    centre = np.zeros(k)
+    for j in range(k):
+        for t in range(n):
+            centre[j] += points[t, j] / n
+        total[j] += centre[j]
+    for i in range(k):
+        for j in range(k):
+            s = 0.0
+            for t in range(n):
+                s += (points[t, i] - centre[i]) * (points[t, j] - centre[j])
+            spread[i, j] += s / (n - 1)
 
 
 @njit(**KERNEL)

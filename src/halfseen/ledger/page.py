@@ -29,6 +29,7 @@ TITLES = {
     "rejection": "Why not rejection",
     "missing-descent": "How the descent behaves",
     "theorem-1.5": "Thresholds: the mean, with a known covariance",
+    "persistent-descent": "The descent with chains that go on",
     "planning": "The constants of the theory",
     "lemmas": "The lemmas that proofs lean on",
     "open-problem": "What the paper leaves open: an unknown covariance under thresholds",

@@ -198,38 +198,29 @@ class PersistentDescent:
         d = state.mean.size
         gap, within, count = np.zeros(d), np.zeros((d, d)), 0
 
-        def work(piece: list[tuple[Group, Floats]]) -> list[tuple[Floats, Floats]]:
-            return [self._sweep_group(group, u, state.mean) for group, u in piece]
+        def work(piece: list[tuple[Group, Floats]]) -> tuple[Floats, Floats]:
+            return self._sweep_groups(piece, state.mean)
 
-        for part in map_in_order(work, _pieces(groups, rng), self.n_jobs):
-            for g, w in part:
-                gap += g
-                within += w
+        for g, w in map_in_order(work, _pieces(groups, rng), self.n_jobs):
+            gap += g
+            within += w
         count = sum(group.count for group in groups)
         return gap / count, within / count
 
-    def _sweep_group(self, group: Group, uniforms: Floats, mean: Floats) -> tuple[Floats, Floats]:
-        """Sweep the rows of a group: sums of y − μ and of the covariance within rows."""
-        p, d = self.conditionals.pattern(group.first), mean.size
-        gap, within, k = np.zeros(d), np.zeros((d, d)), p.hidden.size
-        off = group.seen - mean[p.seen]
-        gap[p.seen] = off.sum(axis=0)
-        if k == 0:
-            return gap, within
-        centres = np.linalg.solve(p.W, mean[p.hidden, None] + p.gain @ off.T).T
-        total, spread = np.zeros(k), np.zeros((k, k))
-        gibbs_rows(
-            group.points,
-            np.ascontiguousarray(centres),
-            p.A,
-            group.levels,
-            p.moves,
-            uniforms,
-            total,
-            spread,
-        )
-        gap[p.hidden] = p.W @ total - group.count * mean[p.hidden]
-        within[p.hidden[:, None], p.hidden] = p.W @ spread @ p.W.T
+    def _sweep_groups(
+        self, piece: list[tuple[Group, Floats]], mean: Floats
+    ) -> tuple[Floats, Floats]:
+        """Sweep the rows of some groups: sums of y − μ and of the covariance within rows."""
+        gap, within = np.zeros(mean.size), np.zeros((mean.size, mean.size))
+        for group, uniforms in piece:
+            p = self.conditionals.pattern(group.first)
+            if p.hidden.size == 0:
+                gap += (group.seen - mean).sum(axis=0)
+                continue
+            gibbs_rows(
+                group.points, group.seen, mean, p.hidden, p.seen, p.gain, p.W, p.A, group.levels,
+                p.moves, uniforms, gap, within,
+            )  # fmt: skip
         return gap, within
 
 
