@@ -17,7 +17,6 @@ from halfseen import files
 from halfseen.cli import outputs
 from halfseen.cli.outputs import show_table
 from halfseen.cli.running import _in_ascii
-from halfseen.report import html_page
 from halfseen.results import Fit
 
 # The package has the command under the name of its module.
@@ -67,14 +66,6 @@ class TestWhatCannotBeWritten:
         result = halfseen("fit", table, "--save", "s.hsfit")
         assert (result.exit_code, result.stdout) == (2, "")
         assert "--save s.hsfit cannot be written: No space left" in result.stderr
-
-    def test_so_is_an_extra_that_is_not_installed(self, halfseen, table, monkeypatch):
-        html_page.plotly.cache_clear()
-        monkeypatch.setitem(sys.modules, "plotly.offline", None)
-        monkeypatch.setattr(fit_module, "run_fit", lambda *given: pytest.fail("it worked"))
-        result = halfseen("fit", table, "--report", "p.html")
-        assert result.exit_code == 2
-        assert 'pip install "halfseen[report]"' in result.stderr
 
     def test_an_error_of_our_own_has_its_code(self, halfseen, table, tmp_path, monkeypatch):
         monkeypatch.setattr(Fit, "report", lambda *given, **more: 1 / 0)

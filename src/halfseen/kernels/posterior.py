@@ -11,9 +11,8 @@ complete samples have their probability to 2e-6).
 import math
 
 import numpy as np
-from numba import njit
 
-from halfseen.kernels import INNER, KERNEL
+from halfseen.kernels import INNER, KERNEL, njit
 from halfseen.kernels.quadrature import NODES_48, WEIGHTS_48
 from halfseen.kernels.special import log_ndtr, ndtr
 from halfseen.kernels.univariate import HALF_LOG_TWO_PI, moments

@@ -239,7 +239,20 @@ class RegressionErrors:
         return Limits(weights - half, weights + half)
 
     def widening(self, level: float) -> float:
-        """Return how much wider the widest interval of a coefficient is than by normal errors alone."""
+        """Return how much wider the widest interval of a coefficient is than by normal errors alone.
+
+        Parameters
+        ----------
+        level : float
+
+        Examples
+        --------
+        >>> import halfseen as hs
+        >>> few = {"age": [30, 40, 50, 60, 70], "lead": [1.0, 1.7, 1.9, 2.8, 2.9]}
+        >>> fit = hs.regress("lead ~ age", few)
+        >>> round(fit.standard_errors.widening(0.95), 2)
+        1.1
+        """
         own = self.fit.free.any(axis=1)
         ratio = self.quantiles(level) * self._stretch / ndtri(0.5 + 0.5 * level)
         return float(np.max(ratio[own], initial=1.0)) - 1.0
