@@ -50,8 +50,9 @@ def test_limits_in_the_terminal_for_machines_and_on_the_page(lead, halfseen):
 
 
 def test_limits_of_groups(lead, halfseen):
-    told = halfseen("fit", *lead, "--by", "well", "--ucl", "--json")
+    told = halfseen("fit", *lead, "--by", "well", "--ucl", "--json", "--report", "page.html")
     assert told.exit_code == 0, told.output
+    assert "the page of groups has no limits" in told.stderr
     record = json.loads(told.stdout)["limits"]
     assert record["by"] == "well"
     assert {row["well"] for row in record["rows"]} == {"W0", "W1"}

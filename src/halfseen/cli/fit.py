@@ -106,6 +106,8 @@ def _report(
     """Write the page; that of one fit has checks of its assumptions."""
     if isinstance(found, GroupedFit):
         found.report(path, call=call)
+        if limits is not None:
+            say("note: the page of groups has no limits; they are printed, and in --json.")
         return
     diagnosis = diagnose(found, random_state=seed, progress=True)
     found.report(path, diagnosis=diagnosis, call=call, limits=limits)

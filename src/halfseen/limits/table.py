@@ -158,16 +158,16 @@ class LimitTable:
             f"{'Column':<14} {'Limits of':<15} {'estimate':>9} {'lower':>9} {'upper':>9} Method",
             LINE,
         ]
-        last = None
+        last: tuple[Any, str | None] = None, None
         for one in self.limits:
-            name = one.column if self.by is None else f"{one.group}: {one.column}"
-            shown = shorten(name, 14) if name != last else ""
-            last = name
+            if self.by is not None and one.group != last[0]:
+                lines.append(shorten(f"{self.by} {one.group}", WIDTH))
+            shown = "" if (one.group, one.column) == last else shorten(one.column, 14)
+            last = one.group, one.column
+            head = f"{shown:<14} {one.quantity:<15}"
             numbers = " ".join(f"{_shown(x):>9}" for x in (one.estimate, one.lower, one.upper))
-            if one.method:
-                lines.append(f"{shown:<14} {one.quantity:<15} {numbers} {one.method}")
-            else:
-                lines.append(f"{shown:<14} {one.quantity:<15} none: {one.remark}")
+            rest = f"{numbers} {one.method}" if one.method else f"none: {one.remark}"
+            lines.append(f"{head} {rest}")
         lines.append(LINE)
         for text in (*self.methods(), *self.remarks()):
             lines += textwrap.wrap(text, WIDTH, initial_indent="- ", subsequent_indent="  ")
