@@ -76,6 +76,12 @@ def test_what_is_no_text_is_named(tmp_path, start):
         hs.read_csv(path)
 
 
+@pytest.mark.parametrize("name", ["RDX", "PAR1", "BZh", "GIF8", "ARROW1", "II", "MM", "PK"])
+def test_columns_that_are_named_like_kinds_of_files(name):
+    text = TEXT.replace("lead", name)
+    assert hs.read_csv(io.BytesIO(text.encode())).names == (name, "zinc")
+
+
 @pytest.mark.parametrize(
     "encoding", [*NO_ENCODINGS, "rot13", "base64", "hex", "no", "", "\0", "ü", 5]
 )
