@@ -56,8 +56,9 @@ def test_functions_are_found_again_where_they_were(name):
     assert pickle.loads(pickle.dumps(function)) is function
     assert function.__doc__
     signature = inspect.signature(function)
-    found = hs.Fit | hs.GroupedFit if name == "fit" else hs.Fit
-    assert signature.return_annotation == function.__annotations__["return"] == found
+    returned = hs.Fit | hs.GroupedFit if name == "fit" else hs.Fit
+    assert signature.return_annotation == returned
+    assert function.__annotations__["return"] == returned
     assert next(iter(signature.parameters)) == "X"
 
 

@@ -468,3 +468,16 @@ def test_a_place_that_cannot_be_written_to_gets_a_sentence(plain, tmp_path):
     for path in (tmp_path, tmp_path / "none" / "f", tmp_path / ("x" * 300), tmp_path / "link"):
         with pytest.raises(hs.InputError, match="the fit cannot be written to"):
             plain.save(path)
+
+
+@pytest.mark.parametrize(
+    "value", ["x", None, [["x"]], {"a": 1}, [], [[1.0]], [1.0, [2.0]], 5, [1e300]]
+)
+@pytest.mark.parametrize("key", ["gains", "log_likelihoods", "trace"])
+def test_a_page_of_a_fit_whose_history_holds_anything(tmp_path, key, value):
+    """A file may be valid, and yet hold in its history what no fit writes."""
+    X = hs.simulate(TRUTH, LIMITS, 60, random_state=0)
+    fit = hs.fit(X, LIMITS, "full", random_state=0)
+    fit.history[key] = value
+    found = again(fit, tmp_path)
+    assert found.report(tmp_path / "page.html").stat().st_size > 1000

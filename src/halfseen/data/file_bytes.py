@@ -14,24 +14,27 @@ from typing import Any
 from halfseen.errors import InputError, argument
 from halfseen.files import read_stream
 
-# How files begin that are no tables of text.
+# How files begin that are no tables of text. As far as a text would not begin so: RDX is an explosive,
+# PAR1 may be a column of light.
 KINDS = {
     b"\x89PNG\r\n\x1a\n": "a picture (PNG)",
     b"\xff\xd8\xff": "a picture (JPEG)",
-    b"GIF8": "a picture (GIF)",
+    b"GIF87a": "a picture (GIF)",
+    b"GIF89a": "a picture (GIF)",
     b"II*\x00": "a picture (TIFF)",
     b"MM\x00*": "a picture (TIFF)",
     b"%PDF-": "a PDF document",
     b"PK\x03\x04": "a ZIP archive, or a workbook (.xlsx, .ods)",
     b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "a workbook (.xls) or a document of Office",
-    b"PAR1": "a Parquet file: its name must end in .parquet or .pq, and read_parquet reads it",
-    b"ARROW1": "an Arrow (Feather) file",
+    b"PAR1\x15": "a Parquet file: its name must end in .parquet or .pq, and read_parquet reads it",
+    b"ARROW1\x00": "an Arrow (Feather) file",
     b"SQLite format 3\x00": "an SQLite database",
     b"\x89HDF\r\n\x1a\n": "an HDF5 file",
     b"\x93NUMPY": "an array of NumPy (.npy)",
-    b"RDX": "data of R (.RData)",
+    b"RDX2\nX\n": "a file of R (.RData)",
+    b"RDX3\nX\n": "a file of R (.RData)",
     b"<stata_dta>": "a Stata file",
-    b"$FL2": "an SPSS file",
+    b"$FL2@(#)": "an SPSS file",
     b"7z\xbc\xaf\x27\x1c": "a 7z archive",
     b"\x7fELF": "a program",
 }
@@ -53,7 +56,7 @@ def _open_zst(packed: BytesIO) -> Any:
 
 PACKED: dict[bytes, Callable[[BytesIO], Any]] = {
     b"\x1f\x8b": lambda packed: gzip.GzipFile(fileobj=packed),
-    b"BZh": bz2.BZ2File,
+    **{b"BZh%d1AY&SY" % level: bz2.BZ2File for level in range(1, 10)},
     b"\xfd7zXZ\x00": lzma.LZMAFile,
     b"\x28\xb5\x2f\xfd": _open_zst,
 }

@@ -290,10 +290,7 @@ def _available_cases(values: Floats, names: list[str]) -> tuple[Floats, Floats, 
 
 def _climb(fit: Fit) -> dict[str, Any] | None:
     """Return what was left to be gained in log-likelihood by step: as estimated, and as it came."""
-    history = [fit.history.get(key) for key in ("gains", "log_likelihoods")]
-    if any(one is None for one in history):
-        return None
-    gains, values = (np.asarray(one, dtype=float) for one in history)
+    gains, values = (_in_history(fit, key) for key in ("gains", "log_likelihoods"))
     if gains.ndim != 1 or gains.shape != values.shape or len(gains) < 2:
         return None
     steps = spread_evenly(len(gains), MOST_TRACE)
@@ -312,10 +309,18 @@ def _climb(fit: Fit) -> dict[str, Any] | None:
     }
 
 
+def _in_history(fit: Fit, key: str) -> NDArray[np.float64]:
+    """Return numbers that a fit kept; none where it kept something else, as a saved one may."""
+    try:
+        return np.asarray(fit.history.get(key, ()), dtype=np.float64)
+    except (TypeError, ValueError):
+        return np.empty(0)
+
+
 def _trace(fit: Fit, shown: int) -> dict[str, Any] | None:
     """Return the means over the steps, in standard errors from the estimate."""
-    trace = np.asarray(fit.history.get("trace", fit.history.get("iterates", ())), dtype=float)
-    if trace.ndim != 2 or len(trace) < 2:
+    trace = _in_history(fit, "trace" if "trace" in fit.history else "iterates")
+    if trace.ndim != 2 or len(trace) < 2 or trace.shape[1] < shown:
         return None
     unit = fit.gaussian.standard_deviations[:shown] / np.sqrt(fit.rows)
     word = "standard errors that complete data would have"

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from halfseen.checks import as_array
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.moments import PairMoments
 from halfseen.data.table import TableKind, check_finite
@@ -238,7 +239,9 @@ def read_mask(given: Any, values: NDArray[np.floating], names: Sequence[str]) ->
     if given is None:
         return None
     try:
-        mask = np.asarray(given)
+        mask = as_array("missing_at_random", given)
+    except InputError:
+        raise
     except ValueError:
         raise InputError(
             f"missing_at_random must be a boolean array of shape {values.shape}; its rows have "
