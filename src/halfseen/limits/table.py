@@ -132,19 +132,28 @@ class LimitTable:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain data, as ``halfseen fit --limits --json`` prints it.
+        """Return everything as plain data, as ``halfseen fit --ucl --json`` prints it.
 
         Returns
         -------
         dict
-        """
-        notes = [*self.methods(), *self.remarks()]
-        return {
-            "level": self.level, "coverage": self.coverage, "by": self.by, "rows": self.rows(),
-            "notes": notes,
-        }  # fmt: skip
 
-    def heading(self) -> str:
+        Examples
+        --------
+        >>> import numpy as np, halfseen as hs
+        >>> x = np.random.default_rng(0).normal(5.0, 1.0, size=(30, 1))
+        >>> list(hs.fit(x, names=["lead"]).limits().to_dict())
+        ['level', 'coverage', 'by', 'rows', 'notes']
+        """
+        return {
+            "level": self.level,
+            "coverage": self.coverage,
+            "by": self.by,
+            "rows": self.rows(),
+            "notes": [*self._methods(), *self._remarks()],
+        }
+
+    def _heading(self) -> str:
         """Say what the limits are, in a line."""
         return (
             f"Limits at {100 * self.level:g} %, each one-sided; tolerance limits cover "
@@ -153,7 +162,7 @@ class LimitTable:
 
     def __repr__(self) -> str:
         lines = [
-            self.heading(),
+            self._heading(),
             LINE,
             f"{'Column':<14} {'Limits of':<15} {'estimate':>9} {'lower':>9} {'upper':>9} Method",
             LINE,
@@ -169,16 +178,16 @@ class LimitTable:
             rest = f"{numbers} {one.method}" if one.method else f"none: {one.remark}"
             lines.append(f"{head} {rest}")
         lines.append(LINE)
-        for text in (*self.methods(), *self.remarks()):
+        for text in (*self._methods(), *self._remarks()):
             lines += textwrap.wrap(text, WIDTH, initial_indent="- ", subsequent_indent="  ")
         return "\n".join(lines)
 
-    def methods(self) -> list[str]:
+    def _methods(self) -> list[str]:
         """Say of each method what it is."""
         used = dict.fromkeys(one.method for one in self.limits if one.method)
         return [f"{name}: {METHODS[name]}." for name in used]
 
-    def remarks(self) -> list[str]:
+    def _remarks(self) -> list[str]:
         """Say what there is to know about numbers, by remark."""
         held: dict[str, list[str]] = {}
         for one in self.limits:
