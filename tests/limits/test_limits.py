@@ -248,7 +248,7 @@ class TestSeveralColumns:
         found = self.fit(0.9, blank=True).limits()
         assert found["half", "mean"].method == "joint likelihood"
         assert found["half", "next 1"].remark == find.BLANK
-        assert "blank cells are left out: half (next 1)." in found.remarks()
+        assert "blank cells are left out: half (next 1)." in found.to_dict()["notes"]
 
 
 class TestWords:
