@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import warnings
 from collections.abc import Mapping, Sequence
@@ -68,33 +69,45 @@ def _doubt_flag(name: str, names: Sequence[str], different: Floats) -> None:
 
 
 def doubt_copies(wanted: Sequence[Wanted], read: Mapping[str, ReadColumn]) -> None:
-    """Refuse two columns of the same numbers: the text of a sheet, and what was made of it."""
-    hiding = [
-        np.isneginf(read[one.name].lower) | np.isposinf(read[one.name].upper) for one in wanted
-    ]
-    for k, (one, hidden) in enumerate(zip(wanted, hiding, strict=True)):
-        for other, also in zip(wanted[:k], hiding[:k], strict=True):
-            if (hidden | also).any() and _same_numbers(read[one.name], read[other.name]):
-                plain, flagged = (one, other) if hidden.sum() <= also.sum() else (other, one)
-                raise InputError(
-                    f"columns {called(other.name)} and {called(one.name)} hold the same numbers, and "
-                    f"{called(flagged.name)} says which of them were not detected. Leave the other one "
-                    f"out: {argument('exclude', plain.name)}."
-                )
+    """Refuse two columns of the same numbers: the text of a sheet, and what was made of it.
+
+    What was made of it holds the limit where the text says "<", or nothing.
+    """
+    whole: dict[bytes, Wanted] = {}
+    measured: dict[bytes, Wanted] = {}
+    for one in wanted:
+        cells = read[one.name]
+        seen = cells.lower == cells.upper
+        if np.unique(cells.lower[seen]).size < FEWEST_COPIED:
+            continue
+        numbers = np.where(np.isfinite(cells.upper), cells.upper, cells.lower)
+        all_of_them, of_seen = _fingerprint(numbers), _fingerprint(np.where(seen, numbers, np.nan))
+        for others, key in ((whole, all_of_them), (measured, all_of_them), (whole, of_seen)):
+            if key in others:
+                _refuse_copy(others[key], one, read)
+        whole.setdefault(all_of_them, one)
+        measured.setdefault(of_seen, one)
 
 
-def _same_numbers(one: ReadColumn, other: ReadColumn) -> bool:
-    """Whether two columns hold the same number wherever both have one, some of them seen."""
-    numbers = [
-        np.where(np.isfinite(cells.upper), cells.upper, cells.lower) for cells in (one, other)
+def _fingerprint(numbers: Floats) -> bytes:
+    """Return what two columns have in common that hold the same, and no others."""
+    plain = np.where(np.isfinite(numbers), numbers + 0.0, np.nan)
+    return hashlib.blake2b(plain.tobytes(), digest_size=16).digest()
+
+
+def _refuse_copy(other: Wanted, one: Wanted, read: Mapping[str, ReadColumn]) -> None:
+    """Raise if one of two columns that hold the same says what was not detected."""
+    counts = [
+        int((np.isneginf(read[it.name].lower) | np.isposinf(read[it.name].upper)).sum())
+        for it in (other, one)
     ]
-    known = np.isfinite(numbers[0]) & np.isfinite(numbers[1])
-    seen = known & (one.lower == one.upper) & (other.lower == other.upper)
-    return (
-        2 * int(known.sum()) >= len(known)
-        and np.unique(numbers[0][seen]).size >= FEWEST_COPIED
-        and bool((numbers[0][known] == numbers[1][known]).all())
-    )
+    if any(counts):
+        plain, flagged = (one, other) if counts[1] <= counts[0] else (other, one)
+        raise InputError(
+            f"columns {called(other.name)} and {called(one.name)} hold the same numbers, and "
+            f"{called(flagged.name)} says which of them were not detected. Leave the other one out: "
+            f"{argument('exclude', plain.name)}."
+        )
 
 
 def _are_codes(seen: Floats, different: Floats) -> bool:
