@@ -10,9 +10,8 @@ Young 2008).
 import math
 
 import numpy as np
-from numba import njit
 
-from halfseen.kernels import INNER, KERNEL
+from halfseen.kernels import INNER, KERNEL, njit
 from halfseen.kernels.censored_normal import fit_censored_normal
 from halfseen.kernels.posterior import given_deviation
 from halfseen.kernels.special import log_ndtr

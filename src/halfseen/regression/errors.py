@@ -253,8 +253,11 @@ class RegressionErrors:
         >>> round(fit.standard_errors.widening(0.95), 2)
         1.1
         """
-        own = self.fit.free.any(axis=1)
-        ratio = self.quantiles(level) * self._stretch / ndtri(0.5 + 0.5 * level)
+        own, normal = self.fit.free.any(axis=1), ndtri(0.5 + 0.5 * level)
+        if normal == 0.0:
+            # Of a level so low that both are a point.
+            return 0.0
+        ratio = self.quantiles(level) * self._stretch / normal
         return float(np.max(ratio[own], initial=1.0)) - 1.0
 
     def p_values(self) -> Floats:

@@ -181,7 +181,7 @@ def warn_of_piles(
             piled.append(f"{names[int(i)]} ({count:.0f} times {end:g})")
     if piled:
         remedy = spelled(
-            "set them to NaN, or read them with IntervalData.saturated(rule)", "say --saturated"
+            "set them to NaN, or read them with IntervalData.saturated(rule)", "pass --saturated"
         )
         warn(
             f"values lie exactly on the limit: {name_some(piled)}. If they stand for values beyond it, "
