@@ -5,6 +5,7 @@ import pytest
 
 import halfseen as hs
 from halfseen.errors import InputError
+from halfseen.solvers.regression.entries import Entries
 from tests import naive_structures as naive
 
 FAMILY = {family.name: family for family in naive.FAMILIES}
@@ -109,3 +110,17 @@ def test_robust_errors_are_those_of_the_structure():
 def test_what_cannot_be_is_said(covariance, said):
     with pytest.raises(InputError, match=said):
         regressed(covariance)
+
+
+@pytest.mark.parametrize("held", [[1], [0, 2], [], [0, 1, 2]])
+def test_nothing_is_likelier_beside_columns_whose_covariance_is_given(held):
+    """The gradient of −log|Σ| − tr Σ⁻¹S is 0 in each free entry, and a step of scoring stays."""
+    rng = np.random.default_rng(3)
+    A = rng.normal(size=(3, 8))
+    S = A @ A.T / 8.0
+    rows = np.isin(np.arange(3), held)
+    free = ~np.outer(rows, rows)
+    found = Entries(free, 0.3 + 0.7 * np.eye(3)).solve(S, 8)
+    P = np.linalg.inv(found)
+    assert np.abs((P @ (S - found) @ P)[free]).max(initial=0.0) < 1e-12
+    np.testing.assert_array_equal(found[~free], (0.3 + 0.7 * np.eye(3))[~free])

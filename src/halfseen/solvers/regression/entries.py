@@ -36,14 +36,34 @@ class Entries:
     linear: ClassVar[bool] = True
 
     def solve(self, S: Floats, rows: int) -> Floats:
-        """Maximise −log|Σ| − tr Σ⁻¹S over the free entries, by scoring (Anderson 1973)."""
+        """Maximise −log|Σ| − tr Σ⁻¹S over the free entries, by scoring (Anderson 1973).
+
+        Where all that is given is the covariance of some columns, as of the index of a selection, the
+        others are regressed on these, and no scoring is needed.
+        """
         S = with_floor(S)
+        held = ~np.diag(self.free)
+        if (self.free != np.outer(held, held)).all():
+            return self._beside(S, held)
         basis, near = self.basis(S), self._near(S)
 
         def at(theta: Floats) -> Floats:
             return near + symmetric(basis @ theta, len(S))
 
         return at(score_up(S, np.zeros(basis.shape[1]), at, lambda theta: basis))
+
+    def _beside(self, S: Floats, held: Mask) -> Floats:
+        """Return the best covariance with that of the held columns given, and all else free."""
+        L, F = np.flatnonzero(held), np.flatnonzero(~held)
+        slopes = np.linalg.solve(S[np.ix_(L, L)], S[np.ix_(L, F)])
+        known = self.given[np.ix_(L, L)]
+        left = S[np.ix_(F, F)] - S[np.ix_(F, L)] @ slopes
+        out = np.empty_like(S)
+        out[np.ix_(L, L)] = known
+        out[np.ix_(L, F)] = known @ slopes
+        out[np.ix_(F, L)] = out[np.ix_(L, F)].T
+        out[np.ix_(F, F)] = 0.5 * (left + left.T) + slopes.T @ known @ slopes
+        return out
 
     def _near(self, S: Floats) -> Floats:
         """Return a covariance of the structure to begin at: that of S, as far as it is free."""
