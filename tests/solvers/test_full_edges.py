@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 import halfseen as hs
+from halfseen.ledger.designs import decaying, random_thresholds
 
 TWO = hs.Gaussian([1.0, 2.0], [[1.0, 0.5], [0.5, 1.0]])
 LEFT = hs.DetectionLimits(lower=[0.5, 1.0])
@@ -450,3 +451,12 @@ def test_very_few_rows_are_said():
         np.sqrt(stats.chi2.ppf(0.975, 1) / stats.chi2.ppf(0.025, 1))
     )
     assert hs.fit([[1.0], [2.0], [4.0], [5.0]], random_state=0).status is hs.Status.CONVERGED
+
+
+def test_cells_that_too_many_inequalities_bind_get_a_sentence():
+    """Each of 27 columns is hidden by a combination of all 30, which paths settle in their last cell."""
+    truth = decaying(30, mean=np.random.default_rng(3).normal(size=30))
+    rule = random_thresholds(truth, 3, 0.4, 4)
+    X = hs.simulate(truth, rule, 2000, 0)
+    with pytest.raises(hs.RarelyHitError, match=r"find no place.*missing_descent"):
+        hs.fit(X, rule, "full", covariance=truth.covariance)

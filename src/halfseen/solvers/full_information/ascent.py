@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from halfseen.errors import RarelyHitError, argument
 from halfseen.seeds import Purpose
 from halfseen.solvers.full_information.charts import (
     Chart,
@@ -176,7 +177,9 @@ class Ascent:
             self._average(state)
         elif state.moments is None:
             # The first question, and the first with other points.
-            self._arrive(state, *self._ask(state, state.mean, state.covariance))
+            moments, value = self._ask(state, state.mean, state.covariance)
+            _need_a_place(value)
+            self._arrive(state, moments, value)
         else:
             self._try(state)
         return state, {
@@ -648,3 +651,14 @@ def complete_errors(covariance: Floats, n: int) -> Floats:
     """Return the standard errors of (μ, Σ_ij for i >= j) from n complete rows."""
     variance = np.diag(covariance)
     return np.sqrt(pack(variance, np.outer(variance, variance) + covariance**2) / n)
+
+
+def _need_a_place(value: float) -> None:
+    """Raise where no path of the sampler leads to where the hidden cells of some row can be."""
+    if np.isneginf(value) or np.isnan(value):
+        raise RarelyHitError(
+            "the rule binds the hidden cells of a row together, by so many inequalities at once that "
+            "the paths of full find no place for those of some rows. Where the covariance is known, "
+            f"{argument('method', 'missing_descent')} has chains that stay in such places; else use "
+            f"{argument('method', 'truncation')}, or hide fewer columns by combinations of all."
+        )
