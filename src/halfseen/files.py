@@ -182,7 +182,7 @@ def try_writing(path: str | os.PathLike[str]) -> None:
         return
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=PART)
     os.close(handle)
-    os.unlink(name)
+    Path(name).unlink(missing_ok=True)
 
 
 def read_whole(path: Any, most: int | None = None) -> bytes:

@@ -32,6 +32,8 @@ RECORDS = {
         "GroupedFit",
         "GroupDifferences",
         "GroupMeans",
+        "Limit",
+        "LimitTable",
         "GroupTest",
         "CensoredGaussian",
         "PairMoments",

@@ -627,26 +627,6 @@ class TestDiskIsFull:
 
 
 class TestLeftBehind:
-    def test_parts_of_killed_writers_go_and_nothing_else_does(self, checkpoint):
-        folder = checkpoint.parent
-        left = folder / ".c.abcd_123.part"
-        others = [
-            ".c.abcd1234", ".c.ABCD1234.part", ".c.abcd12345.part", ".d.abcd1234.part",
-            "c.abcd1234.part", ".c.abcd1234.part.bak", ".cx.abcd1234.part",
-        ]  # fmt: skip
-        for name in (left.name, *others):
-            (folder / name).write_bytes(b"half")
-        (folder / ".c.folder_0.part").mkdir()
-        (folder / ".c.linked_0.part").symlink_to(checkpoint)
-        with files.whole_file(checkpoint) as living:
-            resumed(checkpoint)
-            # Those of the living writer, the folder and the link, and one in capitals.
-            assert len(list(folder.glob(".c.????????.part"))) == 4
-            living.write(b"whole")
-        assert checkpoint.read_bytes() == b"whole"
-        kept = {"c", *others, ".c.folder_0.part", ".c.linked_0.part"}
-        assert {one.name for one in folder.iterdir()} == kept
-
     def test_a_part_that_is_taken_for_one_is_made_again(self, tmp_path, monkeypatch):
         made = []
         make = files.tempfile.mkstemp
@@ -655,7 +635,7 @@ class TestLeftBehind:
             handle, name = make(**how)
             made.append(name)
             if len(made) == 1:
-                files.remove_left_behind(tmp_path / "c")
+                files.remove_left_behind(tmp_path)
                 assert not Path(name).exists()
             return handle, name
 

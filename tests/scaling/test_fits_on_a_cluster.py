@@ -28,11 +28,29 @@ pytestmark = pytest.mark.xdist_group("cluster")
 
 ROOT = Path(__file__).parents[2]
 PIECES, ROWS = 12, 250
+# Seconds in which even a busy machine gets round to forgetting; what is held stays for ever.
+PATIENCE = 120.0
 
 
 @pytest.fixture
 def client(two_workers):
     return two_workers
+
+
+def tasks_of(dask_scheduler):
+    return sorted(map(str, dask_scheduler.tasks))
+
+
+def wait_for_none(client):
+    """Names of the tasks that stay: ours, and those of the table's chunks."""
+    until = time.monotonic() + PATIENCE
+    while True:
+        # Futures in circles go when Python collects its garbage, other threads' too.
+        gc.collect()
+        left = client.run_on_scheduler(tasks_of)
+        if not left or time.monotonic() > until:
+            return left
+        time.sleep(0.05)
 
 
 @dataclass(frozen=True)
@@ -122,6 +140,8 @@ class TestKilled:
 
         monkeypatch.setattr(Ascent, "step", step)
         reads = len(os.listdir(tmp_path / "read"))
+        # What a worker holds is of this fit then, and the busiest has pieces of it.
+        assert wait_for_none(client) == []
         again = everything(hs.fit(blocks, rule, "full", client=client, **seed("full")))
         assert killed == [None]
         # Pieces of the dead worker were read again, besides the three times of every fit.
@@ -274,31 +294,13 @@ class TestErrors:
 
 
 class TestNothingIsLeft:
-    # Seconds in which even a busy machine gets round to forgetting; what is held stays for ever.
-    PATIENCE = 120.0
-
-    @staticmethod
-    def tasks(dask_scheduler):
-        return sorted(map(str, dask_scheduler.tasks))
-
-    def wait_for_none(self, client):
-        """Names of the tasks that stay: ours, and those of the table's chunks."""
-        until = time.monotonic() + self.PATIENCE
-        while True:
-            # Futures in circles go when Python collects its garbage, other threads' too.
-            gc.collect()
-            left = client.run_on_scheduler(self.tasks)
-            if not left or time.monotonic() > until:
-                return left
-            time.sleep(0.05)
-
     @pytest.mark.parametrize("method", ["pairwise", "full"])
     def test_after_a_fit(self, client, method):
-        assert self.wait_for_none(client) == []
+        assert wait_for_none(client) == []
         X, rule, _ = limits(3, 900)
         X = in_pieces(X)
         fit = hs.fit(X, rule, method, client=client, **seed(method))
-        assert self.wait_for_none(client) == []
+        assert wait_for_none(client) == []
         assert fit.method == method
 
     def test_after_an_error_and_an_interrupt(self, client, monkeypatch):
@@ -314,11 +316,11 @@ class TestNothingIsLeft:
         monkeypatch.setattr(Ascent, "step", step)
         with pytest.raises(KeyboardInterrupt):
             hs.fit(in_pieces(X), rule, "full", client=client)
-        assert self.wait_for_none(client) == []
+        assert wait_for_none(client) == []
         X[600, 1] = -2.0
         with pytest.raises(ContradictionError):
             hs.fit(in_pieces(X), rule, "full", client=client)
-        assert self.wait_for_none(client) == []
+        assert wait_for_none(client) == []
 
 
 def start(*words):

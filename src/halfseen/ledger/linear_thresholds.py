@@ -287,7 +287,7 @@ def change_of_units(problem: Problem, units: Floats, n: int) -> float:
     """Largest relative change of the mean when columns are multiplied by ``units``."""
     truth, rule = problem
     X = np.asarray(simulate(truth, rule, n, 0))
-    learned = partial(missing_descent, sampler=Gibbs(), random_state=0)
+    learned = partial(missing_descent, form="paper", sampler=Gibbs(), random_state=0)
     plain = np.asarray(learned(X, rule, truth.covariance).mean)
     scaled = LinearThreshold(rule.V / units, rule.b)
     other = learned(X * units, scaled, truth.covariance * np.outer(units, units)).mean
