@@ -43,6 +43,8 @@ OTHER_SCALE = "not measured on this scale"
 NO_END = "no end"
 LOWEST = "what the lowest limit hides counts as at the limit"
 KAPLAN_MEIER, ROS = "Kaplan–Meier", "ROS"
+# Shares nearer to 0 or 1, and more values at once, are none that a table can speak of.
+RAREST, MOST_NEXT = 1e-9, 1_000_000
 
 
 class Ends(NamedTuple):
@@ -73,6 +75,14 @@ class Asked:
         return ["mean", *quantiles, f"tolerance {self.coverage:g}", f"next {self.next_values}"]
 
 
+def _not_extreme(name: str, value: Any) -> float:
+    """Return a share that is not so near 0 or 1 that no table can speak of it."""
+    number = share(name, value)
+    if not RAREST <= number <= 1.0 - RAREST:
+        raise InputError(f"{name} must lie between {RAREST:g} and 1 - {RAREST:g}; got {number:g}.")
+    return number
+
+
 def find_limits(
     fit: Fit, level: float, coverage: float, next_values: int, probabilities: Sequence[float],
     replicates: int, random_state: RandomState,
@@ -89,12 +99,16 @@ def find_limits(
         )
     asked = Asked(
         level,
-        share("coverage", coverage),
+        _not_extreme("coverage", coverage),
         whole_number("next_values", next_values),
-        tuple(share("each of the probabilities", p, "0.95") for p in probabilities),
+        tuple(_not_extreme("each of the probabilities", p) for p in probabilities),
         whole_number("replicates", replicates, FEWEST_DRAWS),
         seed_of(random_state),
     )
+    if asked.next_values > MOST_NEXT:
+        raise InputError(
+            f"next_values must be at most {MOST_NEXT}; of so many, ask for a coverage."
+        )
     if fit.source is None or fit.source.X is None:
         raise InputError(
             "limits need the rows, and this fit does not hold its table (a saved fit never does, nor "

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtri, ndtri, stdtr, stdtrit
 
-from halfseen.checks import real_array
+from halfseen.checks import real_array, share
 from halfseen.errors import InputError
 from halfseen.solvers.inference.intervals import Limits
 from halfseen.solvers.inference.uncertainty import Estimate, principal_axes
@@ -253,6 +253,7 @@ class RegressionErrors:
         >>> round(fit.standard_errors.widening(0.95), 2)
         1.1
         """
+        level = share("level", level)
         own, normal = self.fit.free.any(axis=1), ndtri(0.5 + 0.5 * level)
         if normal == 0.0:
             # Of a level so low that both are a point.
