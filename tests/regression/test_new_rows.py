@@ -1,5 +1,7 @@
 """Rows that were not fitted."""
 
+import re
+
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -94,3 +96,53 @@ def test_effects_on_categories_add_up_to_nothing():
     # Of an ordered outcome nothing is seen but its category.
     assert np.isnan(fit.marginal_effects("x", "seen").effects).all()
     assert np.isnan(fit.marginal_effects("x", "seen").standard_errors).all()
+
+
+SLOPES = {
+    "log(dose)": lambda b, dose: b[1] / dose,
+    "dose + I(dose**2)": lambda b, dose: b[1] + 2.0 * b[2] * dose,
+    "sqrt(dose)": lambda b, dose: 0.5 * b[1] / np.sqrt(dose),
+}
+
+
+@pytest.mark.parametrize("terms", SLOPES)
+def test_slopes_of_functions_of_a_skewed_variable_are_those_of_calculus(terms):
+    rng = np.random.default_rng(3)
+    dose = np.exp(2.0 * rng.normal(size=400))
+    y = np.log(dose) + rng.normal(size=400)
+    fit = hs.regress(f"y ~ {terms}", {"dose": dose, "y": y}, random_state=0)
+    found = fit.marginal_effects("dose", "latent")
+    expected = np.mean(SLOPES[terms](fit.weights[0], dose))
+    assert found.effects[0, 0] == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_spline_has_slopes_up_to_the_ends_of_what_was_seen():
+    rng = np.random.default_rng(4)
+    x = np.sort(rng.uniform(size=300))
+    data = {"x": x, "y": 2.0 * x + 0.1 * rng.normal(size=300)}
+    fit = hs.regress("y ~ bs(x, df=4)", data, random_state=0)
+    inner = {"x": x[1:-1]}
+    high, low = (fit.predict({"x": x[1:-1] + by}) for by in (1e-6, -1e-6))
+    expected = np.mean(high - low) / 2e-6
+    found = fit.marginal_effects("x", "latent", inner).effects[0, 0]
+    assert found == pytest.approx(expected, rel=1e-5)
+    # The two ends are two of 300 rows.
+    assert fit.marginal_effects("x", "latent").effects[0, 0] == pytest.approx(found, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("terms", "words"),
+    [
+        ("I(kids > 0)", "'I(kids > 0)' jumps as kids changes"),
+        ("C(kids > 0)", "jumps as kids changes"),
+        ("sqrt(kids)", "'sqrt(kids)' has no slope where kids is 0"),
+    ],
+)
+def test_where_there_is_no_slope_it_is_said(terms, words):
+    """Of I(kids > 0) the quotient of differences is -350 one day and 0 the next."""
+    rng = np.random.default_rng(5)
+    kids = rng.poisson(1.0, 200)
+    data = {"kids": kids, "y": (kids > 0) + rng.normal(size=200)}
+    fit = hs.regress(f"y ~ {terms}", data, random_state=0)
+    with pytest.raises(hs.errors.InputError, match=re.escape(words)):
+        fit.marginal_effects("kids")

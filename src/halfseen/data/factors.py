@@ -121,6 +121,15 @@ class Factor:
         """Whether it is a column as it is."""
         return isinstance(self.tree, ast.Name)
 
+    def jumps_with(self, name: str) -> bool:
+        """Whether it jumps as a column changes: it compares the column, or makes categories of it."""
+        return any(
+            isinstance(node, ast.Compare | ast.Call)
+            and (isinstance(node, ast.Compare) or function_name(node) == "C")
+            and name in _columns_in(node)
+            for node in ast.walk(self.tree)
+        )
+
 
 def column_factor(name: str) -> Factor:
     """Return the factor that is a column as it is."""

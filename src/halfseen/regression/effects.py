@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.data.design import ArrayCoding, columns_of
-from halfseen.data.table import frame_kind
+from halfseen.data.design import ArrayCoding, Design, columns_of
+from halfseen.data.factors import shown
+from halfseen.data.table import frame_kind, printable
 from halfseen.errors import InputError
 from halfseen.solvers.regression.prediction import category_tables, predicted
 
@@ -17,9 +18,17 @@ if TYPE_CHECKING:
     from halfseen.regression.fit import RegressionFit
 
 Floats = NDArray[np.float64]
+# Regressors before and behind a change, and how far they are apart in each row.
+Pair = tuple[Floats, Floats, Floats]
 
-# Steps of the variable, as a share of its standard deviation.
+# Steps of the regressors, as a share of their standard deviation.
 STEP = 1e-4
+# Steps of the variable, by which slopes of its functions are found: a share of its standard deviation, or
+# of itself if that is less (log(dose) of a skewed dose), but not less than LEAST of that.
+FINE_STEP, LEAST = 1e-6, 1e-5
+# Half the step changes a slope that exists by about FINE_STEP, and one that does not (of sqrt at 0) by a
+# third; NOISE is what rounding does to one that is 0, in standard deviations.
+SAME_SLOPE, NOISE = 1e-2, 1e-4
 KINDS = ("latent", "seen", "hidden_probability", "categories")
 # Regressors of which the square is still a double.
 LARGEST = 1e100
@@ -75,9 +84,11 @@ def marginal_effects(fit: RegressionFit, variable: str, kind: str, new: Any) -> 
         )
     columns = _columns(fit, data)
     _check_rows(design.matrix_for(columns))
-    pairs, changes, divisor = _changed(design.levels.get(variable), columns, variable)
+    if design.levels.get(variable) is None:
+        pairs, changes = [_along_slope(design, columns, variable)], ["slope"]
+    else:
+        pairs, changes = _between_levels(design, columns, variable)
     counts = None if fit.source is None or new is not None else fit.source.model.row_weights
-    matrices = [tuple(design.matrix_for(one) for one in pair) for pair in pairs]
 
     def at(vector: Floats, W: Floats) -> Floats:
         if kind == "categories":
@@ -85,8 +96,8 @@ def marginal_effects(fit: RegressionFit, variable: str, kind: str, new: Any) -> 
         return predicted(fit, kind, *fit.unpack(vector)[:2], W)
 
     def ask(vector: Floats) -> Floats:
-        rows = [at(vector, high) - at(vector, low) for low, high in matrices]
-        return np.array([np.average(row, axis=0, weights=counts) for row in rows]) / divisor
+        rows = [(at(vector, high) - at(vector, low)) / apart for low, high, apart in pairs]
+        return np.array([np.average(row, axis=0, weights=counts) for row in rows])
 
     value = ask(fit.vector)
     said = ~np.isnan(value)
@@ -131,24 +142,70 @@ def _columns(fit: RegressionFit, data: Any) -> dict[str, Any]:
     return {name: columns[name] for name in design.variables}
 
 
-def _changed(
-    levels: tuple[str, ...] | None, columns: dict[str, Any], variable: str
-) -> tuple[list[tuple[dict[str, Any], dict[str, Any]]], list[str], float]:
-    """Return tables between which a variable changes, what to call the changes, and their size."""
-    values = columns[variable]
+def _along_slope(design: Design, columns: dict[str, Any], variable: str) -> Pair:
+    """Return regressors a small step before and behind, along the slope that a variable gives them."""
+    _check_smooth(design, variable)
+    values = np.asarray(columns[variable], dtype=float)
+    spread = float(np.std(values)) or 1.0
+    step = FINE_STEP * np.clip(np.abs(values), LEAST * spread, spread)
+    W = design.matrix_for(columns)
+    scale = np.std(W, axis=0)
+    scale[scale == 0.0] = 1.0
+    slope, check = (
+        _regressor_slopes(design, columns, variable, share * step) for share in (1.0, 0.5)
+    )
+    near = SAME_SLOPE * (np.abs(slope) + np.abs(check)) + NOISE * scale / spread
+    rough = np.argwhere(np.abs(slope - check) > near)
+    if rough.size:
+        row, term = rough[0]
+        raise InputError(
+            f"{shown(design.terms[term])} has no slope where {printable(variable)} is "
+            f"{values[row]:.12g}, so neither has a prediction. Compare predictions at values of your "
+            "choice: fit.predict(new).",
+            row,
+            printable(variable),
+        )
+    steepest = np.abs(slope / scale).max(axis=1)
+    apart = STEP / np.where(steepest == 0.0, 1.0, steepest)[:, None]
+    return W - apart * slope, W + apart * slope, 2.0 * apart
 
-    def put(value: Any) -> dict[str, Any]:
-        return {**columns, variable: value}
 
-    if levels is None:
-        step = STEP * (float(np.std(values)) or 1.0)
-        return [(put(values - step), put(values + step))], ["slope"], 2.0 * step
+def _check_smooth(design: Design, variable: str) -> None:
+    """Raise where regressors jump as the variable changes."""
+    if isinstance(design.coding, ArrayCoding):
+        return
+    terms = (term for terms in design.coding.equations for term in terms)
+    jumps = [one.label for term in terms for one in term if one.jumps_with(variable)]
+    if jumps:
+        raise InputError(
+            f"{shown(jumps[0])} jumps as {printable(variable)} changes, so {printable(variable)} has no "
+            "slope. Compare predictions at values of your choice: fit.predict(new)."
+        )
+
+
+def _regressor_slopes(
+    design: Design, columns: dict[str, Any], variable: str, step: Floats
+) -> Floats:
+    """Return slopes of the regressors in each row, by steps that stay where the variable was seen."""
+    values = np.asarray(columns[variable], dtype=float)
+    low, high = values - step, values + step
+    if values.min() < values.max():
+        low, high = np.maximum(low, values.min()), np.minimum(high, values.max())
+    ends = [design.matrix_for({**columns, variable: one}) for one in (low, high)]
+    return np.asarray((ends[1] - ends[0]) / (high - low)[:, None])
+
+
+def _between_levels(
+    design: Design, columns: dict[str, Any], variable: str
+) -> tuple[list[Pair], list[str]]:
+    """Return regressors with every row in the reference and in another category, for each of these."""
+    levels, values = design.levels[variable], columns[variable]
     known: dict[str, Any] = {}
     for one in values.tolist():
         # Numbers may be categories too, called by what they were: 2, or 2.0.
         known |= {str(one): one} | ({f"{one:g}": one} if isinstance(one, float) else {})
     same = [np.full(len(values), known.get(level, level)) for level in levels]
-    reference = same[0].astype(object) if same[0].dtype.kind in "US" else same[0]
-    tables = [one.astype(object) if one.dtype.kind in "US" else one for one in same[1:]]
+    tables = [one.astype(object) if one.dtype.kind in "US" else one for one in same]
+    reference, *others = [design.matrix_for({**columns, variable: one}) for one in tables]
     names = [f"{level} against {levels[0]}" for level in levels[1:]]
-    return [(put(reference), put(one)) for one in tables], names, 1.0
+    return [(reference, other, np.ones((len(values), 1))) for other in others], names
