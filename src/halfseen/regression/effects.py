@@ -23,8 +23,8 @@ Pair = tuple[Floats, Floats, Floats]
 
 # Steps of the regressors, as a share of their standard deviation.
 STEP = 1e-4
-# Steps of the variable, by which slopes of its functions are found: a share of its standard deviation, or
-# of itself if that is less (log(dose) of a skewed dose), but not less than LEAST of that.
+# Steps of the variable, by which slopes of its functions are found: a share of its standard deviation,
+# or of itself if that is less (log(dose) of a skewed dose), but not less than LEAST of that.
 FINE_STEP, LEAST = 1e-6, 1e-5
 # Half the step changes a slope that exists by about FINE_STEP, and one that does not (of sqrt at 0) by a
 # third; NOISE is what rounding does to one that is 0, in standard deviations.
