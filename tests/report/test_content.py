@@ -493,6 +493,24 @@ def test_the_call_says_rule_method_seed_and_scales(logs, odd, plain):
     assert report_content(plain, call="halfseen fit x.csv")["call"] == "halfseen fit x.csv"
 
 
+@pytest.mark.parametrize("sets", ["> 0.5", "< 2", "< 1 | > 1.5", "0.5..2"])
+def test_the_call_makes_the_same_rule_of_open_sets(sets):
+    X = np.random.default_rng(3).normal(1.0, 1.0, size=(60, 1))
+    rule = hs.rules(f"x: {sets}", columns=["x"])
+    X[~rule.seen(X)] = np.nan
+    fit = quietly(X, rule, names=["x"])
+    again = eval(report_content(fit)["call"].removeprefix("fit = "), {"hs": hs, "X": X})
+    assert repr(again.source.missingness) == repr(fit.source.missingness)
+
+
+def test_the_call_does_not_make_up_python_for_half_open_sets():
+    X = np.random.default_rng(3).normal(1.0, 1.0, size=(60, 1))
+    rule = hs.SelfCensoring([hs.Interval(0.0, 2.0, True, False)])
+    X[~rule.seen(X)] = np.nan
+    call = report_content(quietly(X, rule))["call"]
+    assert call.startswith("# rule is SelfCensoring([[0, 2)])\nfit = hs.fit(X, rule, ")
+
+
 def test_the_call_does_not_say_where_a_rule_lies_in_memory(plain):
     class Own(hs.DetectionLimits):
         __repr__ = object.__repr__

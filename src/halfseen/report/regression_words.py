@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfseen import missingness
 from halfseen.data.coding import FormulaCoding
 from halfseen.missingness.selection import Selection
 from halfseen.report.numbers import percent
 from halfseen.report.rule_words import in_words
 from halfseen.report.words import (
+    LONGEST_PART,
     LONGEST_RULE,
+    in_call,
+    named_publicly,
     written,
 )
 from halfseen.solvers.regression.outcomes import Outcomes
@@ -29,10 +30,6 @@ if TYPE_CHECKING:
 MOST_NAMES = 6
 # Moves of a coefficient below this are called nearly none, in standard errors.
 NEARLY = 0.5
-# Calls of the library in the text of a rule, where they do not stand in a name.
-PUBLIC = re.compile(rf"(?<![\w.'\"])(?={'|'.join(missingness.__all__)}\b)")
-# Where a rule, or a model, is longer than this, a call has a variable in its place.
-LONGEST_PART = 300
 
 
 def learned(fit: RegressionFit, equations: Sequence[dict[str, Any]]) -> list[str]:
@@ -118,7 +115,9 @@ def rules_of(fit: RegressionFit) -> dict[str, Any]:
     code = lines = None
     if outcomes.rule is not None:
         lines = in_words(outcomes.rule, outcomes.names)
-        code = shorten(_called(written(outcomes.rule)), LONGEST_RULE) if lines is None else None
+        code = (
+            shorten(named_publicly(written(outcomes.rule)), LONGEST_RULE) if lines is None else None
+        )
         texts.append(
             "Rows are in the table only where the outcome lies in this set."
             if fit.truncation is not None
@@ -174,11 +173,6 @@ def left_out(names: Sequence[str], shown: int) -> str | None:
     )
 
 
-def _called(text: str) -> str:
-    """Put the name of the library before what is its own."""
-    return PUBLIC.sub("hs.", text)
-
-
 def call_of(fit: RegressionFit) -> str:
     """Put together the call that repeats a fit, as far as the fit knows it."""
     if fit.source is None:
@@ -217,10 +211,7 @@ def _rules_in_call(fit: RegressionFit, lines: list[str]) -> list[str]:
     outcomes = fit.source.model.outcomes
     rules = [_selection(one, outcomes.names) for one in outcomes.selections]
     if outcomes.rule is not None:
-        text = _called(written(outcomes.rule))
-        if "array of shape" in text or "<" in text or len(text) > LONGEST_PART:
-            lines.append(f"# rule is {shorten(text, LONGEST_PART)}")
-            text = "rule"
+        text = in_call(outcomes.rule, lines)
         if fit.truncation is not None:
             return [f"truncated={text}"]
         rules.append(text)

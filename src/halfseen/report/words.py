@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from halfseen import missingness
 from halfseen.data.interval_data import IntervalData
 from halfseen.missingness.base import Missingness
 from halfseen.missingness.truncation import RowTruncation
@@ -53,6 +54,13 @@ LONGEST_RULE = 500
 LONGEST_NAMES = 4000
 # Where an object lies in memory says nothing, and differs from run to run.
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+# Calls of the library in the text of a rule, where they do not stand in a name.
+PUBLIC = re.compile(rf"(?<![\w.'\"])(?={'|'.join(missingness.__all__)}\b)")
+# How open sets are shown, and the Python that makes them; that of sets such as [0, 1) is long.
+OPEN = {"above": "~at_most", "below": "~at_least"}
+HALF_OPEN = re.compile(r"\[[^][(), ]+, [^][(), ]+\)|(?<!\w)\([^][(), ]+, [^][(), ]+[])]")
+# Where a rule, or a model, is longer than this, a call has a variable in its place.
+LONGEST_PART = 300
 # Methods that draw random numbers, so that a seed belongs to the call.
 SAMPLING = ("full", "truncation_psgd", "truncated_sgd", "missing_descent")
 PAPER = (
@@ -212,6 +220,27 @@ def written(rule: Missingness) -> str:
     return ADDRESS.sub("", repr(rule))
 
 
+def in_call(rule: Missingness, lines: list[str]) -> str:
+    """Return a rule as Python that makes it, or a variable, of which ``lines`` say what it is."""
+    text = written(rule)
+    if (
+        "array of shape" in text
+        or "<" in text
+        or HALF_OPEN.search(text)
+        or len(text) > LONGEST_PART
+    ):
+        lines.append(f"# rule is {shorten(text, LONGEST_PART)}")
+        return "rule"
+    for shown, code in OPEN.items():
+        text = re.sub(rf"(?<![\w.'\"]){shown}(?=\()", code, text)
+    return named_publicly(text)
+
+
+def named_publicly(text: str) -> str:
+    """Put the name of the library before what is its own."""
+    return PUBLIC.sub("hs.", text)
+
+
 def _rule_of(fit: Fit) -> dict[str, Any]:
     """Say which rule was believed: a text, and the rule in words, or as it is written without any."""
     if fit.source is None:
@@ -289,16 +318,11 @@ def call_of(fit: Fit) -> str:
     method = f'method="{fit.method}"'
     if source is None:
         return f"fit = hs.fit(X, rule, {method})"
-    lines = []
+    lines: list[str] = []
     arguments = ["data" if isinstance(original_table(fit), IntervalData) else "X"]
     rule = source.stated_rule
     if rule is not None:
-        text = written(rule)
-        if "array of shape" in text or "<" in text or len(text) > 300:
-            lines.append(f"# rule is {shorten(text, 300)}")
-            arguments.append("rule")
-        else:
-            arguments.append(f"hs.{text}")
+        arguments.append(in_call(rule, lines))
     arguments.append(method)
     given_too = dict(source.call or source.options)
     seed = given_too.pop("random_state", fit.history.get("seed", source.seed))
