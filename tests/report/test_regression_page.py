@@ -20,7 +20,7 @@ from halfseen.report.regression_residuals import hidden_alike, normal_scores, or
 from halfseen.report.shown_table import Kind, Ranges, ShownColumn
 from tests.regression.tables import FORMULAS, SELECTION, heckman, residuals
 from tests.report.conftest import HOSTILE, MadeOnce
-from tests.report.test_browser import COVERED
+from tests.report.test_browser import COVERED, CUT
 from tests.report.test_page import Reader
 
 mpl.use("Agg")
@@ -173,6 +173,31 @@ def test_tables_have_the_numbers_of_the_fit(fits, contents):
     assert 'hs.Selection("wage", by="works")' in text
     grade, text = fits["ordered"], " ".join(read(contents["ordered"]).texts)
     assert f"{grade.cut_points['grade'][1]:.3f}" in text
+
+
+def test_long_names_that_begin_alike_are_told_apart(browser, tmp_path):
+    rng = np.random.default_rng(8)
+    names = [f"state of the economy in the {one}" for one in ("country", "household")]
+    data = {"x": rng.normal(size=200), **{name: rng.normal(size=200) for name in names}}
+    fit = hs.regress(dict.fromkeys(names, "x"), data, random_state=0)
+    assert f"correlation {names[0]} ~ {names[1]}" in " ".join(fit.summary().split())
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto(fit.report(tmp_path / "page.html").as_uri())
+    assert page.evaluate(CUT) == {"said": [], "silent": [], "wrong": []}
+    title = page.locator("#forest-plot .xtitle").text_content()
+    assert title == "coefficient, in units of state of the economy…e country"
+    page.close()
+
+
+def test_residuals_that_the_model_does_not_simulate_are_named_at_the_top(contents):
+    rng = np.random.default_rng(7)
+    x = rng.normal(size=300)
+    data = {"x": x, "skewed": x + rng.exponential(size=300), "right": x + rng.normal(size=300)}
+    content = regression_content(hs.regress("skewed + right ~ x", data, random_state=0))
+    assert [one["odd"] for one in content["quantiles"]] == [True, False]
+    assert "The residuals of skewed are not those of the model" in content["learned"][-1]
+    told = [text for name in PAGES for text in contents[name]["learned"]]
+    assert not any("residuals" in text for text in told)
 
 
 def test_naive_is_least_squares_where_the_outcome_is_seen(fits, contents):

@@ -125,7 +125,12 @@ def _residuals(fit: RegressionFit, level: float) -> list[str]:
     pairs = np.transpose(np.tril_indices(len(R), -1))
     order = np.argsort(-np.abs(R[tuple(pairs.T)]), kind="stable")
     for a, b in pairs[order][:MOST_CORRELATIONS]:
-        called = shorten(f"correlation {fit.outcomes[b]} ~ {fit.outcomes[a]}", 36)
+        names = (shorten(fit.outcomes[k], 60) for k in (b, a))
+        called = f"correlation {' ~ '.join(names)}"
+        if len(called) > 36:
+            # Names that begin alike would be cut where they begin to differ.
+            lines += textwrap.wrap(called, WIDTH, initial_indent="  ", subsequent_indent="    ")
+            called = ""
         # Pairs come with the larger first.
         value = "any within" if (int(a), int(b)) in fit.undetermined else f"{R[a, b]:.3f}"
         line = f"  {called:<36} {value:>10}"

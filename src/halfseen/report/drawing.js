@@ -13,7 +13,12 @@ const drawing = (() => {
     const letters = Array.from(String(text).replace(/\s+/g, " "));
     return letters.length > most ? letters.slice(0, most - 1).join("") + "…" : letters.join("");
   };
-  const label = (text, most = 40) => short(text, most);
+  // Names that begin alike differ at their ends, so a long one loses its middle.
+  const label = (text, most = 40) => {
+    const letters = Array.from(short(text, Infinity)), end = Math.floor((most - 1) / 3);
+    if (letters.length <= most) return letters.join("");
+    return letters.slice(0, most - 1 - end).join("") + "…" + letters.slice(-end).join("");
+  };
   // In running text a name keeps its direction of writing to itself.
   const spoken = (text) => "\u2068" + short(text, 80) + "\u2069";
   const minus = (text) => String(text).replace(/-/g, "−");

@@ -144,6 +144,8 @@ def content_of(
     rows = drawn_rows(read, shown)
     equations = [equation_of(read, j) for j in range(shown)]
     name = " and ".join(fit.outcomes[:2]) if len(fit.outcomes) < 3 else None
+    quantiles = None if read.residuals is None else read.residuals["quantiles"][:shown]
+    odd = [fit.outcomes[j] for j, one in enumerate(quantiles or []) if one["odd"]]
     return {
         "title": title
         or (f"What {name} depend{'s' * (len(fit.outcomes) == 1)} on" if name else None)
@@ -152,7 +154,10 @@ def content_of(
         "level": LEVEL,
         "has_table": read.table is not None,
         "has_errors": fit.covariance is not None,
-        "learned": regression_words.learned(fit, equations),
+        "learned": [
+            *regression_words.learned(fit, equations),
+            *regression_words.odd_residuals(odd, shown),
+        ],
         "left_out": regression_words.left_out(fit.outcomes, shown),
         "status": words.described_status(fit.status, (), fit.notes),
         "rule": regression_words.rules_of(fit),
@@ -168,7 +173,7 @@ def content_of(
         "structure": structure_content(read.fit.structure),
         "drawn_rows": [] if read.table is None else rows.tolist(),
         "points": _points(read, shown, rows),
-        "quantiles": None if read.residuals is None else read.residuals["quantiles"][:shown],
+        "quantiles": quantiles,
         "envelope": None if read.residuals is None else read.residuals["envelope"],
         "variables": variables_of(read, rows),
         "effects": read.effects[:shown],

@@ -72,6 +72,23 @@ def order_statistics(n: int, at: NDArray[np.intp]) -> tuple[Floats, Floats]:
     return np.asarray(low), np.asarray(high)
 
 
+def most_extreme(curves: Floats) -> bool:
+    """Return whether the first curve is the lowest or the highest at more points than any other.
+
+    Of curves that are alike this is as likely for each of them: one in 40, of ``TABLES`` and one more.
+
+    Examples
+    --------
+    >>> most_extreme(np.array([[0.0, 3.0, 1.0], [0.5, 1.0, 3.0], [1.0, 2.0, 2.0]]))
+    False
+    >>> most_extreme(np.array([[0.0, 3.0, 4.0], [0.5, 1.0, 3.0], [1.0, 2.0, 2.0]]))
+    True
+    """
+    ends = (curves == curves.min(axis=0)) | (curves == curves.max(axis=0))
+    first, *others = ends.sum(axis=1).tolist()
+    return bool(first > max(others))
+
+
 def _quantiles(residual: Floats, tables: Floats | None, most: int) -> dict[str, Any]:
     """Return ordered residuals against normal scores, with an envelope: some of them, where many."""
     known = ~np.isnan(residual)
@@ -81,14 +98,17 @@ def _quantiles(residual: Floats, tables: Floats | None, most: int) -> dict[str, 
     if n > most:
         ends = np.arange(min(EXTREME, most // 5))
         at = np.unique(np.concatenate([at, ends, n - 1 - ends]))
+    odd = False
     if tables is None or not n:
         lower, upper = order_statistics(n, at)
     else:
         # Of each table as many as there are here: cells may be blank in other rows.
         many = [np.quantile(one[~np.isnan(one)], (at + 0.5) / n, method="hazen") for one in tables]
         lower, upper = np.min(many, axis=0), np.max(many, axis=0)
+        odd = most_extreme(np.array([ordered[at], *many]))
     return {
         "count": n,
+        "odd": odd,
         "normal": numbers(normal_scores(n)[at], 4),
         "residual": numbers(ordered[at], 4),
         "lower": numbers(lower, 4),

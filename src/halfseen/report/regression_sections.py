@@ -247,12 +247,12 @@ def _residual_tables(content: dict[str, Any]) -> str:
         row += [td(words, "interval"), td(show(one["naive"], places), "naive")]
         rows.append(row)
     head = heading("outcome", "recovered", "95 % interval" if sure else "", "seen rows")
-    out = table("Standard deviations of residuals", head, rows)
-    if any(one["given"] for one in found["deviations"]):
-        scale = "<p>The residual of a latent outcome has the standard deviation 1: its scale.</p>"
-        out = scale if all(one["given"] for one in found["deviations"]) else scale + out
+    given = [one["given"] for one in found["deviations"]]
+    scale = "<p>The residual of a latent outcome has the standard deviation 1: its scale.</p>"
+    scale = scale if any(given) else ""
+    out = "" if all(given) else table("Standard deviations of residuals", head, rows)
     if not found["pairs"]:
-        return out
+        return scale + out
     listed = []
     for pair in found["pairs"]:
         a, b = (name(shorten(equations[k]["name"], 80)) for k in pair["of"])
@@ -266,7 +266,7 @@ def _residual_tables(content: dict[str, Any]) -> str:
     if found["all_pairs"] > len(listed):
         caption += f": {len(listed)} of {found['all_pairs']:,} pairs"
     of_pairs = table(caption, heading("pair", "recovered", "95 % interval" if sure else ""), listed)
-    return f'<div class="side"><div>{out}</div><div>{of_pairs}</div></div>'
+    return f'{scale}<div class="tables">{out}{of_pairs}</div>'
 
 
 def _residual_caption(content: dict[str, Any]) -> str:

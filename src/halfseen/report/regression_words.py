@@ -53,6 +53,18 @@ def learned(fit: RegressionFit, equations: Sequence[dict[str, Any]]) -> list[str
     return [f"{first}.", *_most_changed(equations)]
 
 
+def odd_residuals(names: Sequence[str], shown: int) -> list[str]:
+    """Name the outcomes whose residuals are not those that the model simulates."""
+    if not names:
+        return []
+    several = "One outcome in forty" if shown > 1 else "One in forty"
+    return [
+        f"The residuals of {name_some([shorten(n, 60) for n in names], MOST_NAMES)} are not those of "
+        "the model: they lie outside of what it simulates at more places than any simulated table. "
+        f"{several} looks so where the model is right."
+    ]
+
+
 def _most_changed(equations: Sequence[dict[str, Any]]) -> list[str]:
     """Name the coefficient that a naive regression has most wrong, in standard errors."""
     best, where = 0.0, None
