@@ -13,15 +13,16 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 import halfseen as hs
-from benchmarks.hard_running import many
 from benchmarks.registry import Row, task
+from benchmarks.two_stages import TABLES, Share, TwoStages
 
 Floats = NDArray[np.float64]
 
 LEVEL = 0.05
 # Of tables in which all is well, those with a finding.
 FALSE_ALARMS = (0.03, 0.07)
-LEAST_POWER = 0.8
+POWER = (0.8, 1.0)
+QUESTIONS = {"losses": "does the rule explain the holes?", "normality": "is it a Gaussian?"}
 # Separation of two groups, in deviations within them; the share of outlying rows, and their deviation.
 APART, OUTLYING, FAR_OUT = 3.0, 0.1, 3.0
 
@@ -47,6 +48,7 @@ class Answer(NamedTuple):
     normality: float
     alone: float
     seconds: tuple[float, float]
+    lost: bool
 
 
 def well_behaved() -> Iterator[Design]:
@@ -122,29 +124,21 @@ def judge(design: Design, seed: int) -> Answer | None:
         found.normality.p_value,
         min((p for p in marks if p is not None), default=1.0),
         (fitted - began, ended - fitted),
+        design.lost > 0.0,
     )
-
-
-def _answers(design: Design, tables: int) -> list[Answer]:
-    return [one for one in many(partial(judge, design), range(tables)) if one is not None]
 
 
 @task
 def check_power(quick: bool) -> Iterator[Row]:
     """Count what the check finds: false alarms, losses, and what is not normal."""
     for design in well_behaved():
-        tables = 10 if quick else 400
-        found = _answers(design, tables)
+        tables = 10 if quick else 2 * TABLES
+        stages = TwoStages(partial(judge, design), tables)
         slack = 4.0 * (LEVEL * (1.0 - LEVEL) / tables) ** 0.5 if quick else 0.0
-        for question, p in _questions(found):
-            share = float((p < LEVEL).mean())
-            yield Row(
-                f"{design.title}, {len(p)} tables: false alarms at 5 %, {question}",
-                f"{share:.3f}",
-                f"{FALSE_ALARMS[0]:.2f} to {FALSE_ALARMS[1]:.2f}",
-                bool(FALSE_ALARMS[0] - slack <= share <= FALSE_ALARMS[1] + slack),
-            )
-        fit, check = np.median([one.seconds for one in found], axis=0)
+        for kind, question in QUESTIONS.items():
+            what = f"{design.title}, {len(stages.first)} tables: false alarms at 5 %, {question}"
+            yield stages.row(what, partial(_found, kind, slack), FALSE_ALARMS)
+        fit, check = np.median([one.seconds for one in stages.first], axis=0)
         yield Row(
             f"{design.title}: seconds of a check, and of the fit",
             f"{check:.2f}, {fit:.2f}",
@@ -152,21 +146,22 @@ def check_power(quick: bool) -> Iterator[Row]:
             bool(check <= 2.0 * fit or fit < 1.0),
         )
     for design in (*lossy(), *shapes()):
-        tables = 10 if quick else 200
-        found = _answers(design, tables)
-        p = np.array([one.losses if design.lost else one.normality for one in found])
-        power = float((p < LEVEL).mean())
-        alone = np.mean([one.alone < LEVEL for one in found])
-        before = f" (columns by themselves {alone:.2f})" if design.lost else ""
-        slack = 4.0 * (LEAST_POWER * (1.0 - LEAST_POWER) / tables) ** 0.5 if quick else 0.0
-        yield Row(
-            f"{design.title}, {len(p)} tables: found at 5 %",
-            f"{power:.2f}{before}",
-            f"{LEAST_POWER} or more" if design.target else "for information",
-            bool(power >= LEAST_POWER - slack) if design.target else None,
-        )
+        tables = 10 if quick else TABLES
+        stages = TwoStages(partial(judge, design), tables)
+        slack = 4.0 * (POWER[0] * (1.0 - POWER[0]) / tables) ** 0.5 if quick else 0.0
+        share = partial(_found, "losses" if design.lost else "normality", slack)
+        what = f"{design.title}, {len(stages.first)} tables: found at 5 %"
+        if design.target:
+            yield stages.row(what, share, POWER)
+        else:
+            told = share(stages.first)
+            yield Row(what, f"{told.value:.3f}{told.rest}", "for information")
 
 
-def _questions(found: list[Answer]) -> Iterator[tuple[str, Floats]]:
-    yield "does the rule explain the holes?", np.array([one.losses for one in found])
-    yield "is it a Gaussian?", np.array([one.normality for one in found])
+def _found(kind: str, slack: float, answers: list[Answer]) -> Share:
+    """Return the share of tables with a finding; of losses, that of columns by themselves too."""
+    share, alone = (
+        float(np.mean([getattr(one, key) < LEVEL for one in answers])) for key in (kind, "alone")
+    )
+    lost = kind == "losses" and answers[0].lost
+    return Share(share, f" (columns by themselves {alone:.2f})" if lost else "", slack)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import halfseen as hs
-from benchmarks.hard_running import counted, many
+from benchmarks.hard_running import counted
 from benchmarks.registry import Row, task
 from benchmarks.regression_tables import (
     RegressionTable,
@@ -25,6 +25,7 @@ from benchmarks.regression_tables import (
     two_selected,
     uneven,
 )
+from benchmarks.two_stages import TABLES, Share, TwoStages
 
 Floats = NDArray[np.float64]
 
@@ -81,12 +82,12 @@ class Found(NamedTuple):
 @task
 def regression_coverage(quick: bool) -> Iterator[Row]:
     """Count how often 95 % intervals of regressions hold what they are for."""
-    tables = 12 if quick else 200
+    tables = 12 if quick else TABLES
     for name, design in DESIGNS.items():
         if name == "uneven":
             even_weights()
-        found = many(partial(answer, name, _limit_of(name)), range(tables))
-        yield from _rows(f"{design.title}, {tables} tables", design, found, quick)
+        stages = TwoStages(partial(answer, name, _limit_of(name)), tables)
+        yield from _rows(f"{design.title}, {tables} tables", design, stages, quick)
     yield from time_rows()
 
 
@@ -191,8 +192,8 @@ def _names(fit: hs.RegressionFit) -> list[str]:
     ]
 
 
-def _rows(where: str, design: Design, found: list[Found], quick: bool) -> Iterator[Row]:
-    inside = np.array([one.inside for one in found], dtype=float)
+def _rows(where: str, design: Design, stages: TwoStages[Found], quick: bool) -> Iterator[Row]:
+    found = stages.first
     names = np.array(found[0].names)
     families = {
         "coefficients": np.char.find(names, ":") >= 0,
@@ -202,12 +203,13 @@ def _rows(where: str, design: Design, found: list[Found], quick: bool) -> Iterat
     for family, own in families.items():
         if own.any():
             what = f"{where}: 95 % intervals that hold their {family}"
-            yield _share(what, inside[:, own].mean(axis=1), int(own.sum()), ALL, quick)
-    shares = inside.mean(axis=0)
+            yield stages.row(what, partial(_share, own, quick), ALL)
     if design.each:
-        for name, share in zip(names, inside.T, strict=True):
-            yield _share(f"{where}: 95 % intervals that hold {name}", share, 1, EACH, quick)
+        for name in names:
+            what = f"{where}: 95 % intervals that hold {name}"
+            yield stages.row(what, partial(_share, names == name, quick), EACH)
     else:
+        shares = np.mean([one.inside for one in found], axis=0)
         low, high = int(shares.argmin()), int(shares.argmax())
         said = f"{shares[low]:.3f} ({names[low]}) to {shares[high]:.3f} ({names[high]})"
         yield Row(f"{where}: the same for each parameter, least and most", said, "")
@@ -240,16 +242,14 @@ def _bias_rows(where: str, names: NDArray[np.str_], found: list[Found]) -> Itera
     )
 
 
-def _share(
-    what: str, shares: Floats, entries: int, target: tuple[float, float], quick: bool
-) -> Row:
-    """Judge a coverage; parameters of one table go together, so errors come from whole tables."""
-    share, error = float(shares.mean()), float(shares.std(ddof=1) / len(shares) ** 0.5)
+def _share(own: NDArray[np.bool_], quick: bool, found: list[Found]) -> Share:
+    """Count intervals of some parameters; those of one table go together, so errors are of tables."""
+    shares = np.array([one.inside[own].mean() for one in found])
+    error = float(shares.std(ddof=1) / len(shares) ** 0.5)
     # Few tables may all agree by chance: errors are at least those of independent entries.
-    least = (0.95 * 0.05 / (entries * len(shares))) ** 0.5
-    more = 4.0 * max(error, least) if quick else 0.0
-    low, high = target[0] - more, min(1.0, target[1] + more)
-    return Row(what, f"{share:.3f} ± {error:.3f}", f"{low:.2f} to {high:.2f}", low <= share <= high)
+    least = (0.95 * 0.05 / (own.sum() * len(shares))) ** 0.5
+    slack = 4.0 * max(error, float(least)) if quick else 0.0
+    return Share(float(shares.mean()), f" ± {error:.3f}", slack)
 
 
 def time_rows() -> Iterator[Row]:

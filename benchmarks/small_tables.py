@@ -15,6 +15,7 @@ from scipy.special import ndtri
 import halfseen as hs
 from benchmarks.hard_running import many
 from benchmarks.registry import Row, task
+from benchmarks.two_stages import TABLES, Share, TwoStages
 from halfseen.missingness.base import Missingness
 from halfseen.solvers import StandardErrors
 
@@ -29,10 +30,6 @@ WORDS = {
 # Of 95 % intervals; and where 80 % and more are hidden of few rows.
 TARGET, LOOSER = (0.93, 0.97), (0.90, 0.97)
 
-
-# Tables of a line. Of 200 a share of 0.95 is known to 0.015, so that one line in five falls outside its
-# target by chance. Lines that do are judged by other tables, more of them: to 0.007.
-TABLES, OTHER_TABLES = 200, 1000
 # Tables of a bootstrap.
 REPLICATES = 200
 
@@ -115,52 +112,22 @@ def designs() -> Iterator[Design]:
 def small_intervals(quick: bool) -> Iterator[Row]:
     """Count how often 95 % intervals of small tables hold what they are for."""
     tables = 20 if quick else TABLES
+    # Of few tables, four standard errors.
+    slack = 4.0 * (0.95 * 0.05 / tables) ** 0.5 if quick else 0.0
     for index, design in enumerate(designs()):
-        first = _judged(index, range(tables))
-        # Of few tables, four standard errors.
-        slack = 4.0 * (0.95 * 0.05 / len(first)) ** 0.5 if quick else 0.0
-        shares = {family: _share(first, family) for family in design.families}
-        judges = dict(shares)
-        if any(not _within(design, share[1], slack) for share in shares.values()):
-            others = _judged(index, range(tables, tables + OTHER_TABLES))
-            judges = {
-                family: share if _within(design, share[1], slack) else _share(others, family)
-                for family, share in shares.items()
-            }
+        stages = TwoStages(partial(judge, index), tables)
         for family in design.families:
-            yield _coverage(design, family, shares[family], judges[family], slack)
+            what = f"{design.title}: 95 % intervals that hold their {WORDS[family]}"
+            yield stages.row(what, partial(_share, family, slack), design.target)
         if "original mean" not in design.families:
             # What is asked there does not say how it was found.
-            yield _costs(design, first, tables)
+            yield _costs(design, stages.first, tables)
 
 
-def _judged(index: int, seeds: range) -> list[Answer]:
-    """Judge tables of a design, without those that have no intervals."""
-    return [one for one in many(partial(judge, index), seeds) if one is not None]
-
-
-def _share(found: list[Answer], family: str) -> Floats:
-    """Return the share of intervals that hold the truth: (from errors as they are, auto)."""
-    return np.array([one.held[family] for one in found]).mean(axis=0)
-
-
-def _within(design: Design, share: float, slack: float) -> bool:
-    low, high = design.target
-    return bool(low - slack <= share <= high + slack)
-
-
-def _coverage(design: Design, family: str, first: Floats, judge: Floats, slack: float) -> Row:
-    low, high = design.target
-    plain = f"(from standard errors and normal quantiles {judge[0]:.3f})"
-    measured = f"{judge[1]:.3f} {plain}"
-    if judge is not first:
-        measured = f"{first[1]:.3f}; of {OTHER_TABLES} other tables {measured}"
-    return Row(
-        f"{design.title}: 95 % intervals that hold their {WORDS[family]}",
-        measured,
-        f"{low:.2f} to {high:.2f}",
-        _within(design, judge[1], slack),
-    )
+def _share(family: str, slack: float, found: list[Answer]) -> Share:
+    """Return the share of intervals that hold the truth, and of those from errors as they are."""
+    plain, auto = np.array([one.held[family] for one in found]).mean(axis=0)
+    return Share(auto, f" (from standard errors and normal quantiles {plain:.3f})", slack)
 
 
 def _costs(design: Design, found: list[Answer], tables: int) -> Row:
@@ -203,17 +170,19 @@ def _bootstrapped(n: int, seed: int) -> tuple[bool, bool]:
 def small_tests(quick: bool) -> Iterator[Row]:
     """Count how often a likelihood-ratio test of independence at 5 % rejects what is true."""
     tables = 20 if quick else 400
+    slack = 4.0 * (0.05 * 0.95 / tables) ** 0.5 if quick else 0.0
     for n in (25, 50):
-        p_values = np.array(many(partial(_tested, n), range(tables)))
-        slack = 4.0 * (0.05 * 0.95 / tables) ** 0.5 if quick else 0.0
-        share, plain = (p_values < 0.05).mean(axis=0)
-        yield Row(
+        what = (
             f"40% below a limit, d = 2, n = {n}, {tables} tables: tests of independence at 5 % that "
-            "reject, with Bartlett's factor",
-            f"{share:.3f} (without it {plain:.3f})",
-            "0.04 to 0.06",
-            bool(0.04 - slack <= share <= 0.06 + slack),
+            "reject, with Bartlett's factor"
         )
+        stages = TwoStages(partial(_tested, n), tables)
+        yield stages.row(what, partial(_rejected, slack), (0.04, 0.06))
+
+
+def _rejected(slack: float, p_values: list[tuple[float, float]]) -> Share:
+    share, plain = (np.array(p_values) < 0.05).mean(axis=0)
+    return Share(share, f" (without it {plain:.3f})", slack)
 
 
 def _tested(n: int, seed: int) -> tuple[float, float]:
