@@ -28,7 +28,7 @@ BYTES, QUICK_BYTES = 10_000_000_000, 200_000_000
 BYTES_PER_ROW = 8 * COLUMNS * (1 - HIDDEN)
 MEMORY, MOST_BYTES = "1GB", 1_000_000_000
 # Rows per second of a fit, against those of reading.
-MOST_RATIO = 2.0
+MOST_RATIO = 3.0
 # Rows and columns that pandas writes into one row group, and how much memory a fit of them is given.
 PANDAS = ((200_000, 100, "500MB"), (200_000, 400, "700MB"), (100_000, 1000, "1500MB"))
 

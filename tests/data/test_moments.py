@@ -89,7 +89,22 @@ def test_layouts_and_precisions_give_the_same_sums(rng):
     X = np.round(_holed(rng), 3).astype(np.float32)
     ref = hs.PairMoments.from_array(X.astype(float))
     for other in (X, np.asfortranarray(X), X[::1], np.repeat(X, 2, axis=0)[::2]):
-        np.testing.assert_array_equal(hs.PairMoments.from_array(other).cross, ref.cross)
+        comp = hs.PairMoments.from_array(other)
+        for name in ("counts", "first", "second", "cross", "smallest", "largest"):
+            np.testing.assert_array_equal(getattr(comp, name), getattr(ref, name))
+
+
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 1000])
+def test_rows_that_fill_no_whole_block_match_loops(monkeypatch, rng, n):
+    monkeypatch.setattr("halfseen.data.moments.PRODUCT_ROWS", 64)
+    monkeypatch.setattr("halfseen.data.row_blocks.CACHE_CELLS", 2)
+    X = _holed(rng, n)
+    # Never hidden, as another is in its first block alone.
+    X[:, 1], X[:64, 2] = 5.0 + rng.normal(size=n), -100.0
+    m = hs.PairMoments.from_array(X)
+    np.testing.assert_array_equal(m.cross, m.cross.T)
+    for comp, ref in zip(_in_data_units(m), naive.pair_sums(X), strict=True):
+        np.testing.assert_allclose(comp, ref, rtol=1e-10, atol=1e-8)
 
 
 def test_infinity_is_named():

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.data.row_blocks import release_pages, row_slices
+from halfseen.data.row_blocks import cache_rows, release_pages, row_slices
 from halfseen.data.table import (
     LARGEST_VALUE,
     Table,
@@ -23,7 +23,13 @@ from halfseen.data.table import (
     read_table,
 )
 from halfseen.errors import InputError
-from halfseen.kernels.blocks import prepare_block, prepare_columns
+from halfseen.kernels.blas import add_masked_products
+from halfseen.kernels.blocks import (
+    WORD,
+    count_together,
+    pack_mask,
+    prepare_columns,
+)
 from halfseen.parallel import Tree, map_in_order, single_blas_thread
 
 Floats = NDArray[np.float64]
@@ -34,6 +40,9 @@ LOOK_ROWS = 2**20
 PILOT_ROWS = 1024
 # A column with fewer values among them is looked through from its first row.
 FEW_PILOT_VALUES = 16
+# Rows whose products are added at once, at least: BLAS packs as many at a time, and fewer take longer.
+# Part of the last bits of the sums.
+PRODUCT_ROWS = 256
 # Of the seen values of a column; 1/1e-300 is the largest that is far from overflow.
 SMALLEST_SPREAD = 1e-300
 
@@ -149,26 +158,26 @@ class PairMoments:
         X: NDArray[np.floating],
         names: tuple[str, ...],
         like: PairMoments | None = None,
-        by_column: bool = False,
     ) -> PairMoments:
         """Read a chunk of a table, in the units of another where that one saw enough of a column.
 
         Chunks in the same units are merged by adding. Values out of range are left to ``check_range``.
-        With ``by_column`` each column lies in one stretch of memory, and need not be turned; the last
-        bits of the sums are others then.
         """
         shift, scale = _pilot(X) if like is None else _units_like(like, X)
-        d = len(names)
+        d, step = len(names), product_rows(X.shape)
         low, high = np.full(d, np.inf), np.full(d, -np.inf)
-        mask, values = _masked(X, shift, 1.0 / scale, low, high, by_column)
+        mask, values = np.empty((d, step)), np.empty((2 * d, step))
+        seen = np.empty((d, -(-len(X) // step), step // WORD), np.uint64)
+        sums, cross, counts = np.zeros((2 * d, d)), np.zeros((d, d)), np.empty((d, d))
+        with single_blas_thread():
+            for number, start in enumerate(range(0, len(X), step)):
+                columns = np.ascontiguousarray(X[start : start + step].T)
+                prepare_columns(columns, shift, 1.0 / scale, mask, values, low, high)
+                pack_mask(mask, seen[:, number])
+                add_masked_products(values, mask, columns.shape[1], sums, cross)
         release_pages(X)
-        u = values[:d]
-        # Counts are whole numbers, which single precision holds up to 2²⁴.
-        seen = mask.astype(np.float32) if len(X) < 2**24 else mask
-        with single_blas_thread(), np.errstate(invalid="ignore", over="ignore"):
-            sums = values @ mask.T
-            counts = (seen @ seen.T).astype(np.float64)
-            cross = u @ u.T
+        count_together(seen.reshape(d, -1), counts)
+        cross = np.tril(cross) + np.tril(cross, -1).T
         return cls(len(X), counts, sums[:d], sums[d:], cross, shift, scale, low, high, names)
 
     def check_range(self, X: NDArray[np.floating]) -> None:
@@ -271,23 +280,10 @@ def _units_like(like: PairMoments, X: NDArray[np.floating]) -> tuple[Floats, Flo
     return np.where(known, like.shift, shift), np.where(known, like.scale, scale)
 
 
-def _masked(
-    X: NDArray[np.floating],
-    shift: Floats,
-    inverse: Floats,
-    low: Floats,
-    high: Floats,
-    by_column: bool,
-) -> tuple[Floats, Floats]:
-    """Return mask and [u | u²], a row for each column; lower and raise the extremes."""
-    n, d = X.shape
-    if by_column:
-        mask, values = np.empty((d, n)), np.empty((2 * d, n))
-        prepare_columns(X.T, shift, inverse, mask, values, low, high)
-        return mask, values
-    by_row, values_by_row = np.empty((n, d)), np.empty((n, 2 * d))
-    prepare_block(np.ascontiguousarray(X), shift, inverse, by_row, values_by_row, low, high)
-    return by_row.T, values_by_row.T
+def product_rows(shape: tuple[int, int]) -> int:
+    """Rows of a block whose products are added at once: all that there are, or whole words of bits."""
+    n, d = shape
+    return WORD * -(-min(n, max(PRODUCT_ROWS, cache_rows(d))) // WORD)
 
 
 def _pilot(X: NDArray[np.floating]) -> tuple[Floats, Floats]:

@@ -1,17 +1,26 @@
-"""One pass over a block of rows: mask, standardised values, their squares, and the extremes."""
+"""One pass over a block of rows: mask, standardised values, their squares, extremes, and who is seen."""
 
-import math
+import numpy as np
+from numba import types
+from numba.extending import intrinsic
 
 from halfseen.kernels import KERNEL, njit
+
+# Rows whose bits are kept in one whole number.
+WORD = 64
 
 
 @njit(**KERNEL)
 def prepare_columns(columns, shift, inverse_scale, mask, values, low, high):
-    """Do the same for a block that comes column by column: ``columns`` has a row for each of them.
+    """Fill ``mask`` and ``values = [u | u²]`` with u = (x − shift)/scale, 0 where hidden.
 
-    Without branches, and with the extremes apart, so that the compiler can work on several at a time.
+    All have a row for each column of the table, ``mask`` and ``values`` with room for more: 0 there.
+    ``low`` and ``high`` are lowered and raised to the extremes of the seen values. Without branches,
+    and with the extremes apart, so that the compiler can work on several at a time.
     """
     d, rows = columns.shape
+    mask[:, rows:] = 0.0
+    values[:, rows:] = 0.0
     for i in range(d):
         s, f = shift[i], inverse_scale[i]
         for r in range(rows):
@@ -31,25 +40,32 @@ def prepare_columns(columns, shift, inverse_scale, mask, values, low, high):
 
 
 @njit(**KERNEL)
-def prepare_block(X, shift, inverse_scale, mask, values, low, high):
-    """Fill ``mask`` and ``values = [u | u²]`` with u = (x − shift)/scale, 0 where hidden.
+def pack_mask(mask, words):
+    """Fill ``words`` with the bits of ``mask``, of which each row has a multiple of ``WORD``."""
+    for i in range(words.shape[0]):
+        for w in range(words.shape[1]):
+            word = np.uint64(0)
+            for k in range(WORD):
+                word |= np.uint64(mask[i, WORD * w + k] != 0.0) << np.uint64(k)
+            words[i, w] = word
 
-    ``low`` and ``high`` are lowered and raised to the extremes of the seen values.
-    """
-    rows, d = X.shape
-    for r in range(rows):
-        for i in range(d):
-            x = float(X[r, i])
-            if math.isnan(x):
-                mask[r, i] = 0.0
-                values[r, i] = 0.0
-                values[r, d + i] = 0.0
-            else:
-                u = (x - shift[i]) * inverse_scale[i]
-                mask[r, i] = 1.0
-                values[r, i] = u
-                values[r, d + i] = u * u
-                if x < low[i]:
-                    low[i] = x
-                if x > high[i]:
-                    high[i] = x
+
+@njit(**KERNEL)
+def count_together(words, counts):
+    """Fill ``counts`` with how many bits are set in each two rows of ``words``."""
+    for i in range(words.shape[0]):
+        for j in range(i + 1):
+            together = np.uint64(0)
+            for w in range(words.shape[1]):
+                together += _count_bits(words[i, w] & words[j, w])
+            counts[i, j] = counts[j, i] = together
+
+
+@intrinsic
+def _count_bits(context, word):
+    """Return how many bits of a whole number are set."""
+
+    def make(context, builder, signature, arguments):
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), make

@@ -29,8 +29,8 @@ except ImportError:  # Windows
 # Memory that work on a block takes, over the bytes of its values: the values themselves, as much again
 # for a result of the same size, and one more for the work.
 AMPLIFICATION = 3
-# Bytes of a chunk that is read and not kept, with the mask and the squares that are made of it, and
-# what the reader holds meanwhile: 90 MB were measured for each thread, of which a third are these.
+# Bytes of a chunk that is read and not kept, with all that is made of it and what the reader holds
+# meanwhile: at most 90 MB were measured for each thread, three times these.
 STREAMED = 4 * 8 * CACHES_PER_CHUNK * CACHE_CELLS
 PREFIX = "halfseen-scratch-"
 LOCK = "lock"

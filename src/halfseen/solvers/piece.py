@@ -113,8 +113,7 @@ def survey_piece(piece: Any, place: Place, reader: Reader, like: PairMoments | N
     """Read a piece, check it, and collect its moments, in the units of other moments."""
     with rows_from(place.first_row):
         values, rule = reader(piece, place, check=True)
-        by_column = values.flags.f_contiguous and not values.flags.c_contiguous
-        moments = PairMoments.of_chunk(values, reader.names, like, by_column)
+        moments = PairMoments.of_chunk(values, reader.names, like)
         moments.check_range(values)
         if place.at_random is not None:
             read_mask(place.at_random, values, reader.names)

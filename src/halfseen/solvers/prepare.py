@@ -153,14 +153,12 @@ def limits_reached(values: NDArray[np.floating], rule: Missingness | None) -> ND
     if not isinstance(rule, ColumnwiseMissingness) or rule.varies_by_row:
         return out
     for i, column in enumerate(values.T):
-        seen_set, known = rule.column_rule(i).seen_set, column[~np.isnan(column)]
-        if not isinstance(seen_set, Interval) or not known.size:
+        seen_set = rule.column_rule(i).seen_set
+        if not isinstance(seen_set, Interval):
             continue
-        for side, (end, extreme) in enumerate(
-            ((seen_set.lower, known.min()), (seen_set.upper, known.max()))
-        ):
-            if end == extreme:
-                found, counts = np.unique(known, return_counts=True)
+        for side, end in enumerate((seen_set.lower, seen_set.upper)):
+            if np.isfinite(end) and (column == end).any():
+                found, counts = np.unique(column[~np.isnan(column)], return_counts=True)
                 out[i, side] = counts[found == end].sum()
                 out[i, 2 + side] = counts[found != end].max(initial=1)
     return out
@@ -211,10 +209,11 @@ def _suspect_columns(moments: PairMoments, rule: ColumnwiseMissingness) -> NDArr
     if rule.varies_by_row:
         return np.arange(moments.width)
     fine = np.zeros(moments.width, dtype=bool)
-    for i in range(moments.width):
+    for i, (least, most) in enumerate(zip(moments.smallest, moments.largest, strict=True)):
         seen_set = rule.column_rule(i).seen_set
-        if isinstance(seen_set, Interval) and moments.counts[i, i] > 0:
-            fine[i] = seen_set.contains([moments.smallest[i], moments.largest[i]]).all()
+        if isinstance(seen_set, Interval):
+            inside = seen_set.lower < least and most < seen_set.upper
+            fine[i] = inside or seen_set.contains([least, most]).all()
     return np.flatnonzero(~fine & (np.diag(moments.counts) > 0))
 
 
