@@ -15,7 +15,7 @@ from benchmarks.limits import ROWS, information_by_rejection
 from benchmarks.linear_threshold import problem as threshold_problem
 from benchmarks.registry import Row, task
 from benchmarks.scale_rates import kept_piece
-from halfseen.data.row_blocks import cache_rows
+from halfseen.data.table import cache_rows
 from halfseen.solvers.full_information.m_step import graphical_lasso
 from halfseen.solvers.full_information.shards import ask_piece
 from halfseen.solvers.full_information.sparse import select

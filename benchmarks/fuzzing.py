@@ -46,7 +46,7 @@ SHOWN = 3
 WATCHED = (
     *("halfseen.data", "halfseen.missingness.grammar", "halfseen.missingness.rule_parts"),
     *("halfseen.missingness.named_rules", "halfseen.missingness.written", "halfseen.archive"),
-    *("halfseen.strict_json", "halfseen.solvers.saving", "halfseen.gaussian"),
+    *("halfseen.archive", "halfseen.solvers.saving", "halfseen.gaussian"),
 )
 WHAT = {
     "table": "read_csv",

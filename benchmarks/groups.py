@@ -66,7 +66,7 @@ def _p_values(d: int, by_row: bool, shift: float, seed: int) -> list[float]:
 
 def _complete_p(Y: Floats, codes: NDArray[np.intp]) -> float:
     """Return the p-value of Wilks' test of the complete table, by Rao's F."""
-    from halfseen.solvers.groups.small_samples import rao
+    from halfseen.solvers.groups.tests import rao
 
     n, d = Y.shape
     means = np.array([Y[codes == g].mean(axis=0) for g in range(GROUPS)])

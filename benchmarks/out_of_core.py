@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from benchmarks.registry import Row, task
-from halfseen.data.row_blocks import chunk_rows
+from halfseen.data.table import chunk_rows
 from halfseen.memory import parse_memory
 from halfseen.parallel import map_in_order, resolve_jobs, single_blas_thread
 

@@ -16,9 +16,8 @@ from benchmarks.registry import Row, task
 from halfseen.data.powers import ColumnCells
 from halfseen.data.transforms import Identity
 from halfseen.diagnostics.one_column import HiddenByLimits, HiddenByRule, LoneColumn
-from halfseen.limits.calibrated import CalibratedRoot
-from halfseen.limits.joint import JointColumn
-from halfseen.limits.lone import Lone, Number
+from halfseen.limits.find import JointColumn
+from halfseen.limits.lone import CalibratedRoot, Lone, Number
 
 Floats = NDArray[np.float64]
 

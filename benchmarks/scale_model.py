@@ -23,7 +23,7 @@ from benchmarks.small_cluster import (
     nothing,
     small_cluster,
 )
-from halfseen.data.row_blocks import cache_rows, chunk_rows
+from halfseen.data.table import cache_rows, chunk_rows
 from halfseen.parallel import single_blas_thread
 from halfseen.scaling.cluster import ClusterEngine, Common, _look
 from halfseen.scaling.engine import Arrays, size_of

@@ -14,7 +14,7 @@ from scipy.special import ndtri
 
 import halfseen as hs
 from halfseen.data.moments import PairMoments
-from halfseen.data.row_blocks import cache_rows, chunk_rows
+from halfseen.data.table import cache_rows, chunk_rows
 from halfseen.missingness.holes import SEEN
 from halfseen.parallel import single_blas_thread
 from halfseen.scaling.engine import Arrays

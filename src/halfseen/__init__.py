@@ -32,7 +32,7 @@ from halfseen.errors import (
     RarelyHitError,
 )
 from halfseen.gaussian import Gaussian
-from halfseen.limits import Limit, LimitTable
+from halfseen.limits.table import Limit, LimitTable
 from halfseen.loading import load
 from halfseen.missingness import (
     Combined,

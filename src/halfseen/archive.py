@@ -3,10 +3,15 @@
 A file is a ZIP archive without compression: one ``.npy`` member for each array, then ``manifest.json``.
 The bytes around the members follow from their names, sizes and checksums, so that the reader makes them
 again and refuses a file that differs from them anywhere. docs/saved-fits.md describes the format.
+
+The manifest is JSON as its standard has it, and numbers that it has no word for: NaN and infinities are
+written as {"$float": "nan"}, "inf" or "-inf". Other keys that begin with "$" are refused, and so are
+keys that come twice, text that is not Unicode, and nesting without end.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
@@ -23,9 +28,12 @@ from numpy.typing import NDArray
 
 from halfseen.errors import InputError
 from halfseen.files import whole_file
-from halfseen.strict_json import from_json, to_json
 from halfseen.version import __version__
 
+# Deeper than anything that is written, and far from where Python's own recursion ends.
+DEEPEST = 50
+NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+FLOAT_KEY = "$float"
 MANIFEST = "manifest.json"
 # JSON takes up to 32 times its length in memory ("[[]]," is five bytes, and two lists of 56), which
 # is the constant by which loading may exceed the length of the file.
@@ -38,7 +46,6 @@ DTYPES = ("<f8", "<f4", "<i8", "<i4", "<i2", "|i1", "<u8", "<u4", "<u2", "|u1", 
 MOST_DIMENSIONS = 32
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
 LONGEST_NAME = 200
-
 # ZIP, APPNOTE 6.3: an entry of the directory with its extra field of ZIP64, and the three records that
 # end the file. Sizes and offsets are always those of ZIP64, which zipfile writes only where it must: so
 # there is one layout to check.
@@ -54,6 +61,102 @@ DATE = (1 << 5) | 1
 IN_EXTRA = 0xFFFFFFFF
 # What zipfile raises for files that are not what they say.
 UNREADABLE = (zipfile.BadZipFile, EOFError, OverflowError, RuntimeError, ValueError, struct.error)
+
+
+def to_json(value: Any, place: str) -> bytes:
+    """Write ``value``; ``place`` names it in the message where it cannot be written."""
+    plain = _plain(value, place, 0)
+    return json.dumps(plain, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+def from_json(text: bytes, place: str) -> Any:
+    """Read what ``to_json`` wrote; anything else is a ValueError."""
+    try:
+        value = json.loads(
+            text.decode("utf-8"),
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+            object_pairs_hook=_object,
+        )
+    except RecursionError:
+        raise ValueError("it is nested without end") from None
+    _inspect(value, place, 0)
+    return value
+
+
+def _inspect(value: Any, place: str, depth: int) -> None:
+    """Raise for what could not have been written: text that is not Unicode, nesting without end."""
+    if depth > DEEPEST:
+        raise InputError(f"{place} is nested more than {DEEPEST} deep.")
+    if isinstance(value, str):
+        _check_text(value, place)
+    elif isinstance(value, list):
+        for item in value:
+            _inspect(item, place, depth + 1)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            _check_text(key, place)
+            _inspect(item, place, depth + 1)
+
+
+def _check_text(text: str, place: str) -> None:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InputError(f"{place} has text that is not Unicode: {text!a:.60}.") from None
+
+
+def _plain(value: Any, place: str, depth: int) -> Any:
+    """Return ``value`` as JSON can hold it; ``place`` is for the message where it cannot."""
+    if depth > DEEPEST:
+        raise InputError(f"{place} is nested more than {DEEPEST} deep.")
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, str):
+        _check_text(value, place)
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {FLOAT_KEY: str(value)}
+    if isinstance(value, list | tuple):
+        return [_plain(item, place, depth + 1) for item in value]
+    if not isinstance(value, Mapping):
+        raise InputError(f"{place} is a {type(value).__name__}, which JSON cannot hold.")
+    wrong = [key for key in value if not isinstance(key, str) or key.startswith("$")]
+    if wrong:
+        raise InputError(
+            f"keys in {place} must be strings that do not begin with '$'; got {wrong[0]!r}."
+        )
+    return {
+        _plain(key, f"a key in {place}", depth): _plain(item, ascii(key)[:60], depth + 1)
+        for key, item in value.items()
+    }
+
+
+def _refuse_constant(token: str) -> float:
+    raise ValueError(f"{token} is not JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("a number is too large")
+    return number
+
+
+def _object(pairs: list[tuple[str, Any]]) -> Any:
+    """Make a mapping, or the number that stands in {"$float": "nan"}."""
+    if len(pairs) == 1 and pairs[0][0] == FLOAT_KEY:
+        if not isinstance(pairs[0][1], str) or pairs[0][1] not in NOT_FINITE:
+            raise ValueError(f"{FLOAT_KEY} must be one of {', '.join(NOT_FINITE)}")
+        return NOT_FINITE[pairs[0][1]]
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a key comes twice")
+    if any(key.startswith("$") for key in made):
+        raise ValueError("a key begins with '$'")
+    return made
 
 
 class ArchiveError(InputError):

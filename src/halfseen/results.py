@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from halfseen.checks import share
 from halfseen.errors import InputError
-from halfseen.limits import LimitTable, find_limits
+from halfseen.limits.find import find_limits
+from halfseen.limits.table import LimitTable
 from halfseen.parallel import interrupts_as_such
 from halfseen.solvers.inference.bootstrap import Bootstrap, bootstrap
 from halfseen.solvers.inference.compared_structures import (

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.checks import positive_number
-from halfseen.data.row_blocks import chunk_rows
+from halfseen.data.table import chunk_rows
 from halfseen.errors import InputError
 from halfseen.gaussian import Gaussian
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness

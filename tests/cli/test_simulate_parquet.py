@@ -15,7 +15,7 @@ import halfseen as hs
 from halfseen.data import parquet_files
 from halfseen.data.csv_files import to_cells
 from halfseen.data.parquet_blocks import scan_parquet
-from halfseen.data.row_blocks import chunk_rows
+from halfseen.data.table import chunk_rows
 
 # The packages show functions under the names of these modules.
 drawing = sys.modules["halfseen.simulate"]

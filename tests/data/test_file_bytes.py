@@ -17,7 +17,7 @@ from halfseen.cli import app
 from halfseen.cli.inputs import open_csv
 from halfseen.cli.options import TableOptions
 from halfseen.data.cells import CellFormat
-from halfseen.data.file_bytes import KINDS, NO_ENCODINGS
+from halfseen.data.csv_files import KINDS, NO_ENCODINGS
 
 TEXT = "lead,zinc\n0.3,<5\n0.7,9\n"
 DATA = hs.read_csv(io.StringIO(TEXT))

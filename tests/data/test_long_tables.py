@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import halfseen as hs
 from halfseen.data.cells import CellFormat
 from halfseen.data.csv_files import to_cells
-from halfseen.data.visit_order import order_visits
+from halfseen.data.long_tables import order_visits
 
 INF = np.inf
 LAB = {"id": "Sample", "variable": "Analyte", "value": "Result"}

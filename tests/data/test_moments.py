@@ -67,7 +67,7 @@ def test_fits_from_chunks_agree_to_1e_12(three):
 
 @pytest.mark.parametrize("jobs", [1, 2, 3])
 def test_threads_do_not_change_a_bit(monkeypatch, rng, jobs):
-    monkeypatch.setattr("halfseen.data.row_blocks.CACHE_CELLS", 2)
+    monkeypatch.setattr("halfseen.data.table.CACHE_CELLS", 2)
     X = _holed(rng, n=333)
     ref = hs.PairMoments.from_array(X, n_jobs=1)
     comp = hs.PairMoments.from_array(X, n_jobs=jobs)
@@ -97,7 +97,7 @@ def test_layouts_and_precisions_give_the_same_sums(rng):
 @pytest.mark.parametrize("n", [1, 63, 64, 65, 1000])
 def test_rows_that_fill_no_whole_block_match_loops(monkeypatch, rng, n):
     monkeypatch.setattr("halfseen.data.moments.PRODUCT_ROWS", 64)
-    monkeypatch.setattr("halfseen.data.row_blocks.CACHE_CELLS", 2)
+    monkeypatch.setattr("halfseen.data.table.CACHE_CELLS", 2)
     X = _holed(rng, n)
     # Never hidden, as another is in its first block alone.
     X[:, 1], X[:64, 2] = 5.0 + rng.normal(size=n), -100.0

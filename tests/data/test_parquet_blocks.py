@@ -29,7 +29,7 @@ from halfseen.data.parquet_blocks import (
     scan_parquet,
 )
 from halfseen.data.parquet_files import page_bytes, unpacked_in, write_parquet
-from halfseen.data.row_blocks import array_blocks, chunk_rows
+from halfseen.data.table import array_blocks, chunk_rows
 from halfseen.errors import InputError
 from halfseen.kernels.nullable import fill_nullable
 

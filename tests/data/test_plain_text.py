@@ -10,10 +10,9 @@ from typer.testing import CliRunner
 
 import halfseen as hs
 from halfseen.cli import app
-from halfseen.data import plain_text
+from halfseen.data import csv_files
 from halfseen.data.cells import CellFormat
-from halfseen.data.csv_files import cut_records
-from halfseen.data.plain_text import PlainColumn
+from halfseen.data.csv_files import NumberTexts, cut_records
 
 NUMBERS = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False).map(repr),
@@ -30,7 +29,7 @@ NUMBERS = st.one_of(
 
 @pytest.fixture(autouse=True)
 def everything_is_large(monkeypatch):
-    monkeypatch.setattr(plain_text, "LARGE", 0)
+    monkeypatch.setattr(csv_files, "LARGE", 0)
 
 
 def both(text, read):
@@ -38,7 +37,7 @@ def both(text, read):
     out = []
     for large in (0, 10**9):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(plain_text, "LARGE", large)
+            patch.setattr(csv_files, "LARGE", large)
             out.append(read(text))
     return out
 
@@ -88,7 +87,7 @@ def test_both_ways_agree_on_every_table(rows, separator, line, end):
 )
 def test_plain_tables_are_not_cut_into_texts(text, monkeypatch):
     records = cut_records("a.csv", text, None, CellFormat())
-    assert all(isinstance(column, PlainColumn) for column in records.columns)
+    assert all(isinstance(column, NumberTexts) for column in records.columns)
     (slow,) = [both(text, lambda text: cut_records("a.csv", text, None, CellFormat()))[1]]
     # The texts are there all the same, for whoever carries them along.
     assert [tuple(column) for column in records.columns] == slow.columns
@@ -109,7 +108,7 @@ def test_plain_tables_are_not_cut_into_texts(text, monkeypatch):
     ],
 )
 def test_others_are_read_as_ever(text, form):
-    assert plain_text.plain_columns(text, text[1], form, list) is None
+    assert csv_files.plain_columns(text, text[1], form, list) is None
 
 
 def test_without_pyarrow_they_are_read_as_ever(monkeypatch):

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import halfseen as hs
-from halfseen.solvers.groups.small_samples import average_of_covariances, average_of_means, rao
+from halfseen.solvers.groups.tests import average_of_covariances, average_of_means, rao
 from tests import naive_regression
 
 QUIET = {"random_state": 0, "n_jobs": 1}

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from halfseen.data.transforms import Identity, Log
-from halfseen.limits.familiar import kaplan_meier, order_statistics
+from halfseen.limits.lone import kaplan_meier, order_statistics
 
 # Arsenic in streams of Oahu (Helsel, Nondetects and Data Analysis, 2005; data set Oahu of R's NADA).
 SEEN = np.array([0.5, 0.5, 0.5, 0.6, 0.7, 0.7, 0.9, 1.5, 1.7, 2.8, 3.2])

@@ -14,9 +14,8 @@ from halfseen.data.transforms import Identity, Log
 from halfseen.diagnostics import checked_table
 from halfseen.diagnostics.one_column import HiddenByLimits, LoneColumn
 from halfseen.limits import LimitTable, find, lone
-from halfseen.limits.calibrated import CalibratedRoot
-from halfseen.limits.joint import Falls
-from halfseen.limits.lone import Lone, Number
+from halfseen.limits.find import Falls
+from halfseen.limits.lone import CalibratedRoot, Lone, Number
 
 Z95 = stats.norm.ppf(0.95)
 

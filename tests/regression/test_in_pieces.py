@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import halfseen as hs
-from halfseen.data.design_checks import Summary
-from halfseen.data.row_blocks import RowBlocks
+from halfseen.data.design import Summary
+from halfseen.data.table import RowBlocks
 from halfseen.data.triangles import lengths_of, triangle_of
 from halfseen.errors import ContradictionError, InputError, NotIdentifiedError
 from halfseen.solvers.full_information.ascent import Ascent
@@ -126,7 +126,7 @@ def files(folder, frame, parts, **options):
 def test_one_piece_is_the_table_in_memory(case, tmp_path, monkeypatch):
     """The cut into blocks is the same then, so that the draws of sampled cells are."""
     # As where there are many rows: pieces do not ask what estimates without each of them would be.
-    monkeypatch.setattr("halfseen.regression.sandwich.MOST_GROUPS", 0)
+    monkeypatch.setattr("halfseen.regression.errors.MOST_GROUPS", 0)
     formula, make, rule, options = CASES[case]
     frame = make()
     whole = hs.regress(formula, frame, rule, random_state=0, **options)

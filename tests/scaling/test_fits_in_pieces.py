@@ -6,8 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import halfseen as hs
-from halfseen.data import row_blocks
-from halfseen.data.row_blocks import array_blocks
+from halfseen.data.table import array_blocks
 from halfseen.errors import AssumptionWarning, ContradictionError, InputError, NotIdentifiedError
 from halfseen.solvers.full_information import learn
 
@@ -30,8 +29,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::halfseen.errors.ConvergenceWarn
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
     """Pieces of 256 rows, in blocks of 64, and few steps from each of several starts."""
-    monkeypatch.setattr(row_blocks, "CACHE_CELLS", 2**8)
-    monkeypatch.setattr(row_blocks, "CACHES_PER_CHUNK", 4)
+    monkeypatch.setattr("halfseen.data.table.CACHE_CELLS", 2**8)
+    monkeypatch.setattr("halfseen.data.table.CACHES_PER_CHUNK", 4)
     # First climbs are on rows in memory, whatever the table is: few steps of them will do.
     monkeypatch.setattr(learn, "TRIAL_STEPS", 3)
 
@@ -310,7 +309,9 @@ def test_a_checkpoint_in_the_way_is_found_before_the_table_is_read(tmp_path, mon
     X = hs.simulate(FOUR, LIMITS, 400, 16)
     blocks = array_blocks(X)
     (tmp_path / "c").write_bytes(b"")
-    monkeypatch.setattr(row_blocks.ArrayChunk, "read", lambda self: pytest.fail("it was read"))
+    monkeypatch.setattr(
+        "halfseen.data.table.ArrayChunk.read", lambda self: pytest.fail("it was read")
+    )
     with pytest.raises(InputError, match="c is there already"):
         hs.fit(blocks, LIMITS, checkpoint=tmp_path / "c")
     with pytest.raises(InputError, match="a halfseen checkpoint was expected"):

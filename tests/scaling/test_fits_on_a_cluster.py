@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import halfseen as hs
-from halfseen.data.row_blocks import RowBlocks
+from halfseen.data.table import RowBlocks
 from halfseen.errors import ContradictionError
 from halfseen.solvers.full_information.ascent import Ascent
 from tests.scaling.test_checkpoints import Stopped, everything, in_pieces, limits, thresholds

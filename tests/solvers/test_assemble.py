@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from halfseen.solvers.assemble import assemble
+from halfseen.solvers.correlations import assemble
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 8))

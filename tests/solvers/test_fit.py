@@ -59,7 +59,7 @@ def test_answer_moves_with_units_and_order_of_columns(method, scale, shift, orde
 
 def test_threads_do_not_change_a_bit(monkeypatch):
     # Blocks and pieces small enough for several of each.
-    monkeypatch.setattr("halfseen.data.row_blocks.CACHE_CELLS", 2**9)
+    monkeypatch.setattr("halfseen.data.table.CACHE_CELLS", 2**9)
     monkeypatch.setattr("halfseen.solvers.correlations.PAIRS_PER_PIECE", 5)
     d = 12
     truth = hs.Gaussian(np.zeros(d), 0.5 * np.eye(d) + 0.5)

@@ -359,7 +359,7 @@ def test_seeds_differ_by_monte_carlo_errors(three):
 
 def test_threads_and_repetition_do_not_change_a_bit(monkeypatch, three):
     # Blocks small enough for several of each.
-    monkeypatch.setattr("halfseen.data.row_blocks.CACHE_CELLS", 2**9)
+    monkeypatch.setattr("halfseen.data.table.CACHE_CELLS", 2**9)
     rule, X = _toy(three)
     heckman = hs.LinearThreshold.heckman(1, [1.0, 0.5, 0.0], 1.0)
     for data, model, threads, options in (

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from halfseen.cli import options as o
-from halfseen.cli.inputs import Input, fit_in_pieces, in_pieces, read_input
+from halfseen.cli.inputs import (
+    Input,
+    in_pieces,
+    names_only,
+    read_input,
+    read_rule,
+    read_scales,
+    refuse_of_pieces,
+    split_names,
+)
+from halfseen.cli.options import Blank, TableOptions
 from halfseen.cli.outputs import Outputs, as_json_text, json_writer, say, show, warnings_as_lines
 from halfseen.cli.running import LOOK, command_line, guarded, rows_by_line
+from halfseen.data.parquet_blocks import scan_parquet
 from halfseen.diagnostics import diagnose
 from halfseen.errors import InputError
-from halfseen.limits import LimitTable
+from halfseen.limits.table import LimitTable
+from halfseen.scaling.cluster import connected
 from halfseen.solvers import Fit, GroupedFit, Status
 from halfseen.solvers import fit as learn
 
@@ -70,7 +83,7 @@ def fit(
                     "--report needs the table in memory; fit some of the rows for one, or none."
                 )
             large = {"memory": memory, "scratch": scratch, **kept}
-            found = fit_in_pieces(table, method, covariance, seed, as_json, scheduler, **large)
+            found = _fit_in_pieces(table, method, covariance, seed, as_json, scheduler, **large)
         else:
             if scratch is not None:
                 raise InputError("--scratch is for Parquet files, which are read in pieces.")
@@ -151,4 +164,41 @@ def run_fit(given: Input, method: str, covariance: str | None, seed: int, **more
             progress=True,
             transforms=given.transforms,
             **more,
+        )
+
+
+def _fit_in_pieces(
+    wanted: TableOptions,
+    method: str,
+    covariance: str | None,
+    seed: int,
+    quiet: bool,
+    scheduler: str | None,
+    **options: Any,
+) -> Fit:
+    """Fit Parquet files piece by piece."""
+    refuse_of_pieces(wanted)
+    columns = None if wanted.columns is None else split_names(wanted.columns)
+    blocks = scan_parquet(wanted.data, columns)
+    if not quiet:
+        n, d = blocks.shape
+        pieces = f"{len(blocks)} piece{'' if len(blocks) == 1 else 's'}"
+        say(f"{wanted.data}: {n:,} rows, {d} columns, read in {pieces}")
+    rule = read_rule(wanted, names_only(blocks.names))
+    if wanted.blank is Blank.RANDOM:
+        # Every hidden cell of numbers is blank, so that the rule has nothing left to say.
+        rule = None
+    elif wanted.blank is Blank.HIDDEN and rule is None:
+        raise InputError("--blank hidden says that a rule hid the blank cells; state it by --seen.")
+    with nullcontext() if scheduler is None else connected(scheduler) as client:
+        return learn(
+            blocks,
+            rule,
+            method,
+            covariance=covariance,
+            random_state=seed,
+            progress=True,
+            transforms=read_scales(wanted, blocks.names),
+            client=client,
+            **options,
         )

@@ -7,7 +7,6 @@ import glob
 import os
 import sys
 from collections.abc import Collection, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,14 +16,13 @@ from numpy.typing import NDArray
 from halfseen.cli.options import LONG, Blank, TableOptions
 from halfseen.cli.outputs import say
 from halfseen.data.cells import CellFormat
-from halfseen.data.csv_files import Records, cut_records, read_records
-from halfseen.data.file_bytes import text_of
+from halfseen.data.csv_files import Records, cut_records, read_records, text_of
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.limits import read_limits
 from halfseen.data.long_tables import Long, LongNames, widen
 from halfseen.data.names import expand
 from halfseen.data.parquet_blocks import SUFFIXES as PARQUET
-from halfseen.data.parquet_blocks import bytes_in_memory, is_parquet, scan_parquet
+from halfseen.data.parquet_blocks import bytes_in_memory, is_parquet
 from halfseen.data.raw_columns import Columns, FileColumns, open_parquet
 from halfseen.data.readers import read_columns
 from halfseen.data.rounding import as_recorded, read_rounded
@@ -33,9 +31,6 @@ from halfseen.errors import InputError
 from halfseen.files import read_stream
 from halfseen.missingness import Combined, DetectionLimits, rules
 from halfseen.missingness.base import Missingness, listed
-from halfseen.scaling.cluster import connected
-from halfseen.solvers import Fit
-from halfseen.solvers import fit as learn
 
 # Bytes of numbers beyond which one file is read in pieces without being asked to.
 LARGE = 2**28
@@ -286,43 +281,6 @@ def in_pieces(wanted: TableOptions, memory: str | None, scheduler: str | None) -
     if asked or not os.path.isfile(name):
         return True
     return name.lower().endswith(PARQUET) and bytes_in_memory(name) > LARGE
-
-
-def fit_in_pieces(
-    wanted: TableOptions,
-    method: str,
-    covariance: str | None,
-    seed: int,
-    quiet: bool,
-    scheduler: str | None,
-    **options: Any,
-) -> Fit:
-    """Fit Parquet files piece by piece."""
-    refuse_of_pieces(wanted)
-    columns = None if wanted.columns is None else split_names(wanted.columns)
-    blocks = scan_parquet(wanted.data, columns)
-    if not quiet:
-        n, d = blocks.shape
-        pieces = f"{len(blocks)} piece{'' if len(blocks) == 1 else 's'}"
-        say(f"{wanted.data}: {n:,} rows, {d} columns, read in {pieces}")
-    rule = read_rule(wanted, names_only(blocks.names))
-    if wanted.blank is Blank.RANDOM:
-        # Every hidden cell of numbers is blank, so that the rule has nothing left to say.
-        rule = None
-    elif wanted.blank is Blank.HIDDEN and rule is None:
-        raise InputError("--blank hidden says that a rule hid the blank cells; state it by --seen.")
-    with nullcontext() if scheduler is None else connected(scheduler) as client:
-        return learn(
-            blocks,
-            rule,
-            method,
-            covariance=covariance,
-            random_state=seed,
-            progress=True,
-            transforms=read_scales(wanted, blocks.names),
-            client=client,
-            **options,
-        )
 
 
 def refuse_of_pieces(wanted: TableOptions) -> None:

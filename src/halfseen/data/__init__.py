@@ -8,8 +8,7 @@ from halfseen.data.moments import PairMoments
 from halfseen.data.parquet_blocks import scan_parquet
 from halfseen.data.readers import UnreadableError, from_frame, read_csv, read_parquet
 from halfseen.data.rounding import Rounded, rounded
-from halfseen.data.row_blocks import RowBlocks
-from halfseen.data.table import read_table
+from halfseen.data.table import RowBlocks, read_table
 
 __all__ = [
     "IntervalData",

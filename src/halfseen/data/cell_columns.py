@@ -23,7 +23,7 @@ from halfseen.data.cells import (
     shorten,
     tidy,
 )
-from halfseen.data.declared import flag_option
+from halfseen.data.names import flag_option
 from halfseen.data.raw_columns import RawColumn
 from halfseen.errors import argument
 

@@ -26,14 +26,17 @@ from functools import cached_property
 from typing import NamedTuple
 
 from halfseen.data.cells import called, shorten
-from halfseen.data.declared import Declared, Flag, flag_option, limit_option
 from halfseen.data.names import (
     ENDS,
     LIMITS,
     SUFFIXES,
+    Declared,
+    Flag,
     expand,
     find_column,
     flag_kind,
+    flag_option,
+    limit_option,
     split_limit,
     split_name,
     split_prefix,

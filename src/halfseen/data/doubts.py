@@ -12,8 +12,7 @@ import numpy as np
 from halfseen.data.cell_columns import Floats, ReadColumn
 from halfseen.data.cells import called, print_number
 from halfseen.data.conventions import Wanted
-from halfseen.data.declared import flag_option
-from halfseen.data.names import is_label
+from halfseen.data.names import flag_option, is_label
 from halfseen.data.raw_columns import Columns, FileColumns
 from halfseen.errors import AssumptionWarning, InputError, argument, spelled
 

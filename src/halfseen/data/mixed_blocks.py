@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from halfseen.data.parquet_files import ParquetChunk
 from halfseen.data.plain_columns import PlainColumn, PlainColumns, columns_of
-from halfseen.data.row_blocks import RowBlocks, row_slices
-from halfseen.data.table import Table
+from halfseen.data.table import RowBlocks, Table, row_slices
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,14 +13,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.data.row_blocks import cache_rows, release_pages, row_slices
 from halfseen.data.table import (
     LARGEST_VALUE,
     Table,
     TableKind,
+    cache_rows,
     check_finite,
     read_names,
     read_table,
+    release_pages,
+    row_slices,
 )
 from halfseen.errors import InputError
 from halfseen.kernels.blas import add_masked_products

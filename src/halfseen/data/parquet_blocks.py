@@ -24,8 +24,7 @@ from halfseen.data.parquet_files import (
     saved_index,
     shown,
 )
-from halfseen.data.row_blocks import RowBlocks, chunk_rows
-from halfseen.data.table import check_names
+from halfseen.data.table import RowBlocks, check_names, chunk_rows
 from halfseen.errors import InputError, argument
 from halfseen.files import is_left_behind
 from halfseen.missingness.base import listed

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.data.row_blocks import chunk_rows
+from halfseen.data.table import chunk_rows
 from halfseen.errors import InputError
 from halfseen.files import (
     is_left_behind,

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.data.csv_files import Records
+from halfseen.data.csv_files import NumberTexts, Records
 from halfseen.data.parquet_files import CHECKED, pyarrow_parquet, pyarrow_sentences, saved_index
-from halfseen.data.plain_text import PlainColumn
 from halfseen.data.table import float_of, frame_kind
 from halfseen.errors import InputError
 
@@ -58,7 +57,7 @@ class FileColumns:
     def column(self, place: int) -> RawColumn:
         """Return a column of texts, or of numbers if all are and there are many."""
         texts = self._columns[place]
-        if isinstance(texts, PlainColumn):
+        if isinstance(texts, NumberTexts):
             return RawColumn(self.names[place], None, texts.numbers)
         return RawColumn(self.names[place], texts, None)
 

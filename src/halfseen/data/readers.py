@@ -28,14 +28,12 @@ from halfseen.data.cells import (
 )
 from halfseen.data.conventions import Contents, Wanted, choose
 from halfseen.data.csv_files import read_records
-from halfseen.data.declared import declare, flag_option
 from halfseen.data.doubts import doubt_columns, doubt_copies, doubt_totals, doubt_units
-from halfseen.data.flags import example_of_flags, note_of_flags
 from halfseen.data.interval_data import IntervalData
-from halfseen.data.long_shape import ask_if_long
-from halfseen.data.names import expand, find_column
+from halfseen.data.long_cells import ask_if_long
+from halfseen.data.names import declare, expand, find_column, flag_option
 from halfseen.data.raw_columns import Columns, FileColumns, FrameColumns, open_parquet
-from halfseen.data.second_columns import read_wanted
+from halfseen.data.second_columns import example_of_flags, note_of_flags, read_wanted
 from halfseen.errors import AssumptionWarning, InputError, argument, spelled
 
 # As many cells are shown in full; the others are counted by column.

@@ -17,8 +17,8 @@ from halfseen.missingness.base import ColumnwiseMissingness
 from halfseen.missingness.linear_threshold import LinearThreshold
 from halfseen.seeds import Purpose, keyed_generator
 from halfseen.solvers.conditionals import check_covariance
+from halfseen.solvers.descent_defaults import rarest_subset
 from halfseen.solvers.initialize import block_size
-from halfseen.solvers.rarest_subset import rarest_subset
 
 # Anchors at which γ is looked for, and completions drawn at each.
 ANCHOR_ROWS, COMPLETIONS = 200, 2000

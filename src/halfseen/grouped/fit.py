@@ -17,7 +17,8 @@ from halfseen.checks import share, whole_number
 from halfseen.errors import InputError
 from halfseen.grouped.comparisons import GroupDifferences, GroupMeans, differences_of, means_of
 from halfseen.grouped.summary import as_dict, summarise
-from halfseen.limits import LimitTable, find_group_limits
+from halfseen.limits.find import find_group_limits
+from halfseen.limits.table import LimitTable
 from halfseen.parallel import interrupts_as_such
 from halfseen.results import Fit, as_fit
 from halfseen.seeds import RandomState, seed_of

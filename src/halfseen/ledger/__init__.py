@@ -10,7 +10,6 @@ from halfseen.ledger import (  # noqa: F401  # isort: skip
     remedies,
     gradients,
     linear_thresholds,
-    persistent,
     lemmas,
     beyond,
     regression,

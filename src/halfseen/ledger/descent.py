@@ -36,7 +36,7 @@ from halfseen.ledger.harness import (
     root_mean_square,
     slope,
 )
-from halfseen.ledger.langevin_limit import half_line_limit
+from halfseen.ledger.langevin import half_line_limit
 from halfseen.ledger.likelihood import hidden_covariances, slices
 from halfseen.metrics import mahalanobis_error
 from halfseen.planning import parameters_for_missing_descent

@@ -26,8 +26,7 @@ from halfseen.ledger.harness import (
     claim,
     listed,
 )
-from halfseen.ledger.langevin import chains_for, run_chains
-from halfseen.ledger.langevin_limit import OVERSHOOT, half_line_limit
+from halfseen.ledger.langevin import OVERSHOOT, chains_for, half_line_limit, run_chains
 from halfseen.missingness.linear_threshold import LinearThreshold
 from halfseen.samplers import ProjectedLangevin, Region
 from halfseen.samplers.projected_langevin import RADIUS_BEYOND_ROOT

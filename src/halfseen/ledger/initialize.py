@@ -33,9 +33,9 @@ from halfseen.ledger.harness import (
 )
 from halfseen.missingness.linear_threshold import LinearThreshold
 from halfseen.simulate import simulate
+from halfseen.solvers.descent_defaults import least_joint_share
 from halfseen.solvers.domain import mean_reach
 from halfseen.solvers.initialize import initialize
-from halfseen.solvers.rarest_subset import least_joint_share
 
 DIMENSION = 4
 CORRELATION = 0.8

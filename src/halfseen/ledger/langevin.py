@@ -6,7 +6,7 @@ of the first distance to the chain's own limit, in Wasserstein distance, which b
 The limit differs from the truncated Gaussian near a wall, where the chain is a random walk with steps
 √η, held at zero: the largest value of such a walk falls short of that of Brownian motion by
 −ζ(½)/√(2π) · √η on average (Asmussen, Glynn and Pitman, 1995). So the limit is close to the Gaussian
-truncated that much further out, with what lies beyond the wall moved on to it.
+truncated that much further out, with what lies beyond the wall moved on to it (``half_line_limit``).
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ from halfseen.ledger.harness import (
     listed,
     slope,
 )
-from halfseen.ledger.langevin_limit import OVERSHOOT, half_line_limit
 from halfseen.missingness.linear_threshold import LinearThreshold
 from halfseen.samplers import ProjectedLangevin, Region
 from halfseen.solvers.sample_gradient import sample_gradient
 
+# −ζ(½)/√(2π): how far beyond a wall a random walk is on average when it crosses it, in its steps.
+OVERSHOOT = 1.4603545088095868 / math.sqrt(2.0 * math.pi)
 # The example of the errata: N(−½, 1) on z > 0.
 CENTRE = -0.5
 HALF_LINE = Region(np.array([CENTRE]), np.array([[-1.0]]), np.array([0.0]))
@@ -50,6 +51,14 @@ WEDGE = Region(
 TIME = 10.0
 # sup |F_n − F| exceeds this over √n with probability 1e-4 (Dvoretzky, Kiefer, Wolfowitz, Massart).
 DKW = math.sqrt(0.5 * math.log(2.0 / 1e-4))
+
+
+def half_line_limit(wall: Floats | float, step_size: float) -> Floats:
+    """Mean of the chain's limit for N(0, 1) above a wall, to first order in √η."""
+    t = np.asarray(wall, dtype=float)
+    # E max(t, z) − t for z beyond the wall pushed out: the part above the wall, over the mass beyond.
+    part = np.exp(-0.5 * t * t) / math.sqrt(2.0 * math.pi) - t * ndtr(-t)
+    return np.asarray(t + part / ndtr(OVERSHOOT * math.sqrt(step_size) - t))
 
 
 def run_chains(

@@ -54,7 +54,7 @@ from halfseen.ledger.harness import (
 from halfseen.metrics import mahalanobis_error, relative_frobenius_error, total_variation
 from halfseen.missingness import LinearThreshold, Probability, SelfCensoring, at_most
 from halfseen.simulate import simulate
-from halfseen.solvers.assemble import EIGENVALUE_FLOOR
+from halfseen.solvers.correlations import EIGENVALUE_FLOOR
 from halfseen.solvers.result import Estimate, Status
 from halfseen.solvers.truncation import truncation
 from halfseen.solvers.truncation_psgd import truncation_psgd

@@ -1,4 +1,12 @@
-"""One column on its own: its cells in units of their spread, and the posterior of mean and deviation."""
+"""One column on its own: its cells in units of their spread, and what they say of it by themselves.
+
+The posterior of mean and deviation gives limits of any number. A calibrated root is the signed root of
+the likelihood, held against simulated columns: a limit is where the root is as far from its mean, in its
+own deviations, as the normal quantile says; mean and deviation are those in columns simulated at the
+likeliest parameters, the limit being the truth. All places share their random numbers, so that both are
+a smooth function of the limit. What people know stands beside them: the Kaplan–Meier mean and regression
+on order statistics, below limits.
+"""
 
 from __future__ import annotations
 
@@ -10,22 +18,29 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
+from scipy.special import ndtri, stdtrit
 
 from halfseen.data.transforms import Transform
 from halfseen.diagnostics.one_column import HiddenByLimits, HiddenByRule, LoneColumn, fit_cells
 from halfseen.errors import InputError
 from halfseen.kernels.posterior import lay_grid, mass_below, next_below
-from halfseen.kernels.signed_root import FEWEST_SEEN, highest_at
+from halfseen.kernels.signed_root import FEWEST_SEEN, highest_at, signed_root, simulated_roots
+from halfseen.seeds import Purpose, keyed_generator
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
-
 # Half-lines with more ends than these are gathered: nearly the same limits become their mean.
 MOST_SETS = 2048
 # Ends of the search for a limit, in deviations of the column; a limit beyond has no end.
 SEARCH = (4.0, 2.0**24)
 # Limits are found to this share of a deviation.
 CLOSE = 1e-9
+# Beyond so many cells simulations say no more than the posterior.
+MOST_CELLS = 500
+# How far an end is looked for, and how well it is found: in distances of the start from the estimate.
+FARTHEST, CLOSE_AT_ROOT = 2.0**12, 1e-3
+# Fewer roots than this share of the simulated columns say nothing.
+FEWEST_USABLE = 0.5
 
 
 class Number(NamedTuple):
@@ -273,3 +288,173 @@ def _gathered(lower: Floats, upper: Floats, count: Floats) -> tuple[Floats, Floa
     rest = ~left & ~right
     parts.append((lower[rest], upper[rest], count[rest]))
     return tuple(np.concatenate(arrays) for arrays in zip(*parts, strict=True))  # type: ignore[return-value]
+
+
+class Familiar(NamedTuple):
+    """A mean by another method, its standard error and standard deviation; NaN where it has none."""
+
+    mean: float
+    error: float
+    deviation: float
+    cells: int
+
+    def limit(self, level: float) -> float:
+        """Return mean + t · error; the lower limit at a level below a half."""
+        return self.mean + float(stdtrit(self.cells - 1.0, level)) * self.error
+
+
+def below_limits(column: LoneColumn, least: float) -> tuple[Floats, Floats] | None:
+    """Return seen values, and limits of hidden ones; None where they are not all below limits.
+
+    ``least`` is the least value that there is: ``<0.5`` of a concentration is from 0 to 0.5.
+    """
+    cells = column.cells
+    if (np.diff(cells.start)[cells.count > 0.0] != 1).any():
+        return None
+    first, count = cells.start[:-1][cells.count > 0.0], cells.count[cells.count > 0.0]
+    lower, upper = cells.lower[first], cells.upper[first]
+    if (lower > least).any() or np.isposinf(upper).any() or cells.values.size == 0:
+        return None
+    return cells.values, np.repeat(upper, count.astype(np.intp))
+
+
+def kaplan_meier(seen: Floats, limits: Floats) -> Familiar:
+    """Return the product-limit mean of values below limits (Kaplan and Meier 1958), with its error.
+
+    The curve is SciPy's, of values turned around. Where the lowest limit lies below every value, what it
+    hid counts as seen there (Efron). The error is Greenwood's, times √(m/(m − 1)) for m seen values.
+    """
+    # It takes half a second to import, and most runs do not ask for it.
+    from scipy.stats import CensoredData, ecdf
+
+    turned, hidden = -seen, -limits
+    last = float(np.concatenate([turned, hidden]).max())
+    events = np.concatenate([turned, hidden[hidden == last]])
+    survival = ecdf(CensoredData(uncensored=events, right=hidden[hidden < last])).sf
+    at, jumps = survival.quantiles, -np.diff(survival.probabilities, prepend=1.0)
+    mean = float(at @ jumps)
+    deviation = float(np.sqrt((at - mean) ** 2 @ jumps))
+    # ∫ S from each step to the last.
+    area = np.append(np.cumsum((np.diff(at) * survival.probabilities[:-1])[::-1])[::-1], 0.0)
+    cells = np.sort(np.concatenate([turned, hidden]))
+    at_risk = cells.size - np.searchsorted(cells, at, side="left")
+    died = np.searchsorted(np.sort(events), at, side="right")
+    died = np.diff(died, prepend=0)
+    some = area > 0.0
+    square = (area**2 * died)[some] / (at_risk * (at_risk - died))[some]
+    m = seen.size
+    error = float(np.sqrt(square.sum() * m / (m - 1.0)))
+    return Familiar(-mean, error, deviation, cells.size)
+
+
+def order_statistics(seen: Floats, limits: Floats, transform: Transform) -> Familiar | None:
+    """Return mean and deviation by regression on order statistics (Helsel and Cohn 1988).
+
+    Seen values, on the scale of the model, are regressed on normal quantiles of their plotting
+    positions; hidden ones are put on the line. None where the line cannot be drawn.
+    """
+    if np.unique(seen).size < 2:
+        return None
+    seen = np.sort(seen)
+    ends, held = np.unique(limits, return_counts=True)
+    beyond = _exceedances(seen, limits, ends)
+    place = np.searchsorted(ends, seen, side="right")
+    first = np.searchsorted(place, place, side="left")
+    many = np.searchsorted(place, place, side="right") - first
+    rank = (np.arange(1, seen.size + 1) - first) / (many + 1.0)
+    position = 1.0 - beyond[place] + rank * (beyond[place] - beyond[place + 1])
+    slope, start = np.polyfit(ndtri(position), transform.forward(seen), 1)
+    share = [np.arange(1, m + 1) / (m + 1.0) * (1.0 - beyond[k + 1]) for k, m in enumerate(held)]
+    below = np.concatenate([*share, np.empty(0)])
+    filled = np.concatenate([seen, transform.inverse(start + slope * ndtri(below))])
+    if not np.isfinite(filled).all():
+        return None
+    return Familiar(float(filled.mean()), np.nan, float(filled.std(ddof=1)), filled.size)
+
+
+def _exceedances(seen: Floats, limits: Floats, ends: Floats) -> Floats:
+    """Return the probability to lie above nothing, above each limit, and above everything.
+
+    ``seen`` and ``ends`` grow.
+    """
+    beyond = np.zeros(ends.size + 2)
+    beyond[0] = 1.0
+    between = np.bincount(np.searchsorted(ends, seen, side="right"), minlength=ends.size + 1)
+    below = np.searchsorted(seen, ends, side="left")
+    below = below + np.searchsorted(np.sort(limits), ends, side="right")
+    for k in range(ends.size, 0, -1):
+        share = between[k] / (between[k] + below[k - 1])
+        beyond[k] = beyond[k + 1] + share * (1.0 - beyond[k + 1])
+    return beyond
+
+
+@dataclass(frozen=True, eq=False)
+class CalibratedRoot:
+    """The signed root of one number of a column.
+
+    Attributes
+    ----------
+    column : Lone
+    number : Number
+    draws : int
+        Simulated columns.
+    seed : int
+    """
+
+    column: Lone
+    number: Number
+    draws: int
+    seed: int
+
+    @cached_property
+    def _simulated(self) -> tuple[NDArray[np.float64], Windows | None]:
+        rng = keyed_generator(self.seed, Purpose.LIMITS)
+        scores = rng.standard_normal((self.draws, self.column.size))
+        return scores, self.column.windows(self.draws, rng)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether columns can be simulated and hidden as this one was."""
+        return self.column.size <= MOST_CELLS and self._simulated[1] is not None
+
+    def distance(self, at: float) -> float:
+        """Return how far the root at a place is from its mean, in its deviations; it falls with ``at``.
+
+        NaN where too few of the simulated columns have a root.
+        """
+        column, own = self.column, self.column.number(self.number)
+        place = (at - column.centre) / column.scale
+        root, sigma = signed_root(place, *own, *column.cells, column.mean, column.deviation)
+        scores, windows = self._simulated
+        assert windows is not None
+        low, high, below, above = windows
+        roots = simulated_roots(place, *own, sigma, scores, below, above, low, high)
+        roots = roots[np.isfinite(roots)]
+        if roots.size < FEWEST_USABLE * self.draws:
+            return np.nan
+        return float((root - roots.mean()) / roots.std())
+
+    def limit(self, level: float, side: int, start: float) -> float:
+        """Return the lower (−1) or the upper (1) limit at a level; NaN where it is not found.
+
+        ``start`` is a place where it may be.
+        """
+        centre, wanted = self.column.estimate(self.number), float(ndtri(level))
+
+        def beyond(at: float) -> float:
+            return -side * self.distance(at) - wanted
+
+        reach = side * max(side * (start - centre), 1e-3 * self.column.scale)
+        inside, outside = centre, centre + reach
+        for _ in range(int(np.log2(FARTHEST))):
+            value = beyond(outside)
+            if np.isnan(value):
+                return np.nan
+            if value >= 0.0:
+                break
+            inside, outside = outside, outside + (outside - inside) * 2.0
+        else:
+            return side * np.inf
+        if not beyond(inside) < 0.0:
+            return inside
+        return float(brentq(beyond, inside, outside, xtol=CLOSE_AT_ROOT * abs(reach)))

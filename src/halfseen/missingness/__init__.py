@@ -3,10 +3,18 @@
 from halfseen.missingness.base import ColumnRule, ColumnwiseMissingness, Missingness
 from halfseen.missingness.combined import Combined
 from halfseen.missingness.detection_limits import DetectionLimits
-from halfseen.missingness.holes import SEEN, Holes, Inequalities, Scan, gather
+from halfseen.missingness.holes import (
+    SEEN,
+    Box,
+    Holes,
+    Inequalities,
+    Parts,
+    Polyhedra,
+    Scan,
+    gather,
+)
 from halfseen.missingness.linear_threshold import LinearThreshold
 from halfseen.missingness.named_rules import rules
-from halfseen.missingness.regions import Box, Parts, Polyhedra
 from halfseen.missingness.resolve import SetTable, one_interval_each
 from halfseen.missingness.rule_parts import RuleError
 from halfseen.missingness.selection import Selection

@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from halfseen.checks import is_iterable, is_time, real_array
 from halfseen.errors import ContradictionError, InputError
-from halfseen.missingness.holes import SEEN, Holes, Scan, gather, scan_of, whole_line
-from halfseen.missingness.regions import Box, Region
+from halfseen.missingness.holes import SEEN, Box, Holes, Region, Scan, gather, scan_of, whole_line
 from halfseen.missingness.resolve import SetTable, one_interval_each, resolve
 from halfseen.missingness.sets import Interval, SeenSet, Union, everything
 

@@ -25,8 +25,7 @@ from halfseen.missingness.base import (
     listed,
     positions,
 )
-from halfseen.missingness.holes import SEEN, Holes, Inequalities, Scan, gather
-from halfseen.missingness.regions import Box, Parts, Region
+from halfseen.missingness.holes import SEEN, Box, Holes, Inequalities, Parts, Region, Scan, gather
 from halfseen.missingness.sets import SeenSet, everything
 from halfseen.missingness.truncation import RowTruncation
 

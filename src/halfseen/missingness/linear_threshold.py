@@ -19,8 +19,15 @@ from halfseen.missingness.base import (
     Values,
     is_whole,
 )
-from halfseen.missingness.holes import SEEN, Holes, Inequalities, Scan, whole_line
-from halfseen.missingness.regions import Polyhedra, products
+from halfseen.missingness.holes import (
+    SEEN,
+    Holes,
+    Inequalities,
+    Polyhedra,
+    Scan,
+    products,
+    whole_line,
+)
 from halfseen.missingness.resolve import SetTable
 from halfseen.missingness.rule_parts import quoted
 

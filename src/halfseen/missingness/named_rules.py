@@ -17,9 +17,8 @@ from halfseen.errors import InputError
 from halfseen.missingness.base import Generator, Mask, Missingness, Scale, Values, listed
 from halfseen.missingness.combined import Combined
 from halfseen.missingness.grammar import read_rule
-from halfseen.missingness.holes import Holes, Scan
+from halfseen.missingness.holes import Holes, Region, Scan
 from halfseen.missingness.linear_threshold import LinearThreshold
-from halfseen.missingness.regions import Region
 from halfseen.missingness.rule_parts import Inequality, Name, Piece, Rule, quoted
 from halfseen.missingness.self_censoring import SelfCensoring
 from halfseen.missingness.self_selection import SelfSelection

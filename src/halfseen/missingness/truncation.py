@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike
 
 from halfseen.errors import ContradictionError, InputError
 from halfseen.missingness.base import Floats, Generator, Mask, Missingness, RuleKind, Scale, Values
-from halfseen.missingness.holes import SEEN, Holes, Scan, gather
-from halfseen.missingness.regions import Box
+from halfseen.missingness.holes import SEEN, Box, Holes, Scan, gather
 
 
 class RowTruncation(Missingness):

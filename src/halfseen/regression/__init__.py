@@ -1,9 +1,8 @@
 """Regression under any rule: ``regress``, what it returns, and how nested fits are compared."""
 
 from halfseen.regression.comparison import Comparison, compare
-from halfseen.regression.conditional import ConditionalRegression
 from halfseen.regression.door import regress
-from halfseen.regression.effects import MarginalEffects
+from halfseen.regression.effects import ConditionalRegression, MarginalEffects
 from halfseen.regression.errors import RegressionErrors, RegressionIntervals
 from halfseen.regression.fit import RegressionFit
 

@@ -16,11 +16,14 @@ from numpy.typing import NDArray
 from halfseen.checks import share, whole_number
 from halfseen.data.design import Design
 from halfseen.errors import InputError
-from halfseen.regression.conditional import ConditionalRegression, conditional
-from halfseen.regression.effects import MarginalEffects, marginal_effects
-from halfseen.regression.errors import RegressionErrors, RegressionIntervals
+from halfseen.regression.effects import (
+    ConditionalRegression,
+    MarginalEffects,
+    conditional,
+    marginal_effects,
+)
+from halfseen.regression.errors import RegressionErrors, RegressionIntervals, robust_covariance
 from halfseen.regression.outcome_cells import outcomes_like
-from halfseen.regression.sandwich import robust_covariance
 from halfseen.regression.saving import save
 from halfseen.regression.summary import as_dict, summarise
 from halfseen.seeds import Purpose, RandomState, keyed_generator, seed_of

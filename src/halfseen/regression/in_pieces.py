@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from halfseen.data.design import Design
 from halfseen.data.formulas import outcome_names, read_formula
 from halfseen.data.plain_columns import PlainColumn, PlainColumns
-from halfseen.data.row_blocks import RowBlocks
+from halfseen.data.table import RowBlocks
 from halfseen.errors import InputError, argument
 from halfseen.missingness.named_rules import Rules
 from halfseen.scaling.mixed_sources import mixed_blocks, paired_blocks

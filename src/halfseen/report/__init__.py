@@ -2,9 +2,8 @@
 
 from halfseen.report.content import report_content
 from halfseen.report.group_page import write_group_report
-from halfseen.report.group_plots import GroupPlots
 from halfseen.report.html_page import write_report
-from halfseen.report.plots import Plots
+from halfseen.report.plots import GroupPlots, Plots
 from halfseen.report.regression_content import regression_content
 from halfseen.report.regression_page import write_regression_report
 from halfseen.report.regression_plots import RegressionPlots

@@ -22,7 +22,7 @@ from halfseen.report.tables import (
 from halfseen.solvers.summary import shorten
 
 if TYPE_CHECKING:
-    from halfseen.grouped import GroupedFit
+    from halfseen.grouped.fit import GroupedFit
 
 # Columns that the page shows: fewer, while it is too large.
 FEWER_COLUMNS = (100, 50, 20, 5)

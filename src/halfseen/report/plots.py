@@ -1,4 +1,4 @@
-"""Figures of a fit with Matplotlib: the same content and colours as the page."""
+"""Figures of a fit, and of groups, with Matplotlib: the same content and colours as their pages."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from halfseen.solvers.summary import shorten
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from halfseen.grouped.fit import GroupedFit
     from halfseen.results import Fit
     from halfseen.solvers.inference.sensitivity import Sensitivity
 
 Floats = NDArray[np.float64]
-
 # The colours of the page in daylight.
 INK, QUIET, RULE = "#1c2126", "#565e68", "#d5d9de"
 RECOVERED, NAIVE = "#1f5fa8", "#b4530a"
@@ -45,6 +45,8 @@ LETTER, LINE, SIZE = 0.58, 1.6, 8.5
 LEGEND_LETTERS, KEY_LETTERS = 92, 6
 # The middle of the hidden stretch is left only for a place that is so much lower.
 MUCH_LOWER = 1.3
+# Longest name beside an axis, and height of a row in inches.
+LONGEST, HEIGHT = 40, 0.3
 
 
 class Plots:
@@ -465,3 +467,76 @@ def _height(
         *(y for start, end, y in taken if start < b and end > a),
     ]
     return float(max(heights, default=0.0))
+
+
+class GroupPlots:
+    """Figures of groups.
+
+    Each method draws into ``ax`` and returns it; without one it makes a figure of its own. Columns are
+    told by position or by name.
+
+    Parameters
+    ----------
+    fit : GroupedFit
+
+    Examples
+    --------
+    >>> import numpy as np, halfseen as hs
+    >>> from halfseen.report import GroupPlots
+    >>> X = np.random.default_rng(0).normal(size=(40, 1))
+    >>> fit = hs.fit(X, by=["A", "B"] * 20, names=["lead"])
+    >>> GroupPlots(fit).means("lead").get_xlabel()
+    'mean of lead'
+    """
+
+    def __init__(self, fit: GroupedFit) -> None:
+        self.fit = fit
+
+    def means(self, column: int | str = 0, level: float = 0.95, ax: Axes | None = None) -> Axes:
+        """Draw the mean (or median) of each group with its interval."""
+        j, found = self.fit.pooled.column(column), self.fit.means(level)
+        ends = found.median[:, j], found.median_lower[:, j], found.median_upper[:, j]
+        word = "mean" if self.fit.pooled.transforms is None else "median"
+        names = [str(label) for label in self.fit.groups]
+        ax = _rows(ax, names, *ends, np.ones(len(names), dtype=bool))
+        return _labelled(ax, f"{word} of {self.fit.names[j]}", self._is_ratio(j))
+
+    def differences(
+        self, column: int | str = 0, level: float = 0.95, ax: Axes | None = None
+    ) -> Axes:
+        """Draw the differences of all pairs with family-wise intervals; dots are full where clear."""
+        j, found = self.fit.pooled.column(column), self.fit.differences(level)
+        ends = found.estimate[:, j], found.lower[:, j], found.upper[:, j]
+        ratio = self._is_ratio(j)
+        names = [f"{first} {'/' if ratio else '−'} {second}" for first, second in found.pairs]
+        ax = _rows(ax, names, *ends, found.p_value[:, j] < 1.0 - level)
+        ax.axvline(1.0 if ratio else 0.0, color=QUIET, linewidth=1.0, linestyle=":", zorder=0)
+        word = "ratio of medians" if ratio else found.scales[j]
+        return _labelled(ax, f"{word}, {self.fit.names[j]}", ratio)
+
+    def _is_ratio(self, j: int) -> bool:
+        scales = self.fit.pooled.transforms
+        return scales is not None and scales[j].name.startswith("log")
+
+
+def _rows(
+    ax: Axes | None, names: list[str], value: Floats, low: Floats, high: Floats, clear: Any
+) -> Axes:
+    """Draw dots with intervals, one below the other."""
+    ax = _axes(ax, (6.4, 1.2 + HEIGHT * len(names)))
+    for k in np.flatnonzero(~np.isnan(value)):
+        ax.plot([low[k], high[k]], [k, k], color=RECOVERED, linewidth=2.0)
+        face = RECOVERED if clear[k] else "white"
+        ax.plot(value[k], k, "o", color=RECOVERED, markerfacecolor=face, markersize=6)
+    ax.set_yticks(range(len(names)), [plain(shorten(name, LONGEST)) for name in names])
+    ax.set_ylim(len(names) - 0.4, -0.6)
+    return ax
+
+
+def _labelled(ax: Axes, label: str, logarithmic: bool) -> Axes:
+    if logarithmic:
+        ax.set_xscale("log")
+    ax.set_xlabel(plain(shorten(label, 60)))
+    _tidy(ax)
+    ax.tick_params(axis="y", labelcolor=INK, length=0)
+    return ax

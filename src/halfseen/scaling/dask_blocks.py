@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.data.row_blocks import RowBlocks
-from halfseen.data.table import read_table
+from halfseen.data.table import RowBlocks, read_table
 from halfseen.errors import InputError
 from halfseen.scaling.cluster import ClusterEngine
 

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from halfseen.data.row_blocks import CACHE_CELLS, CACHES_PER_CHUNK
+from halfseen.data.table import CACHE_CELLS, CACHES_PER_CHUNK
 from halfseen.errors import InputError
 from halfseen.memory import give_back_freed_arrays, human_bytes, resident_bytes
 from halfseen.parallel import Tree, map_in_order, resolve_jobs, single_blas_thread

@@ -15,8 +15,16 @@ from halfseen.data.interval_data import IntervalData
 from halfseen.data.moments import PairMoments
 from halfseen.data.parquet_blocks import is_parquet, scan_parquet
 from halfseen.data.parquet_files import page_bytes, unpacked_in
-from halfseen.data.row_blocks import ArrayChunk, RowBlocks, array_blocks, is_mapped, is_private
-from halfseen.data.table import Table, read_names, read_table
+from halfseen.data.table import (
+    ArrayChunk,
+    RowBlocks,
+    Table,
+    array_blocks,
+    is_mapped,
+    is_private,
+    read_names,
+    read_table,
+)
 from halfseen.errors import InputError, argument
 from halfseen.memory import LEAST, MATRICES, budget, free_bytes, parse_memory
 from halfseen.scaling.cluster import ClusterEngine, check_client

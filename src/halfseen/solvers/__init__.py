@@ -5,7 +5,8 @@ stands above ``halfseen.results``; what is behind it, below.
 """
 
 from halfseen.data.powers import LearnedPower
-from halfseen.grouped import Door, GroupDifferences, GroupedFit, GroupMeans, returning_groups
+from halfseen.grouped.comparisons import GroupDifferences, GroupMeans
+from halfseen.grouped.fit import Door, GroupedFit, returning_groups
 from halfseen.results import Fit, returning_fits
 from halfseen.solvers.fit import fit as _fit
 from halfseen.solvers.full_information.full import full as _full

@@ -1,18 +1,46 @@
-"""Practical values of the parameters of Algorithm 3, from the data and the covariance."""
+"""Practical values of the parameters of Algorithm 3, from the data and the covariance.
+
+Among them α of the paper's assumptions: how often those columns are seen that are so least often.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.gaussian import Gaussian
+from halfseen.seeds import Purpose, keyed_generator
 from halfseen.solvers.domain import mean_reach
 from halfseen.solvers.initialize import block_size
-from halfseen.solvers.rarest_subset import least_joint_share
 
+# All subsets of βd columns are looked at up to this many; beyond, as many are sampled.
+MOST_SUBSETS = 5000
 Floats = NDArray[np.float64]
+
+
+def least_joint_share(seen: NDArray[np.bool_], size: int) -> float:
+    """Least share of rows in which ``size`` columns are seen together; sampled if there are many."""
+    return rarest_subset(seen, size)[1] / len(seen)
+
+
+def rarest_subset(
+    seen: NDArray[np.bool_], size: int, seed: int = 0
+) -> tuple[tuple[int, ...], int, bool]:
+    """Return the columns that are least often seen together, how often, and whether all were tried."""
+    d = seen.shape[1]
+    every = math.comb(d, size) <= MOST_SUBSETS
+    if every:
+        subsets = list(combinations(range(d), size))
+    else:
+        rng = keyed_generator(seed, Purpose.DIAGNOSE, 0)
+        subsets = [tuple(sorted(rng.choice(d, size, replace=False))) for _ in range(MOST_SUBSETS)]
+    hits = [int(seen[:, list(subset)].all(axis=1).sum()) for subset in subsets]
+    rarest = int(np.argmin(hits))
+    return subsets[rarest], hits[rarest], every
 
 
 @dataclass(frozen=True)

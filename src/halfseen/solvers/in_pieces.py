@@ -1,4 +1,4 @@
-"""A table in pieces: passes over them that collect moments, or leave rows with an engine.
+"""The door for tables in pieces, which are never held whole: moments of them, or rows with an engine.
 
 One pass reads every piece, checks it against the rule and collects the moments of pairs, which is all
 that ``truncation`` and ``pairwise`` need. For ``full`` a second one leaves each piece, standardised,
@@ -8,9 +8,9 @@ with an engine.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,17 +18,19 @@ from numpy.typing import NDArray
 
 from halfseen.data.moments import PairMoments
 from halfseen.data.parquet_blocks import describe_row
-from halfseen.data.row_blocks import RowBlocks
+from halfseen.data.table import RowBlocks, TableKind, check_names, frame_kind
 from halfseen.data.transforms import (
     BoxCox,
     Transform,
     read_transforms,
 )
-from halfseen.errors import InputError
+from halfseen.errors import InputError, argument
 from halfseen.missingness.base import Missingness
 from halfseen.missingness.self_censoring import SelfCensoring
 from halfseen.missingness.sets import everything
 from halfseen.scaling.engine import Engine
+from halfseen.scaling.sources import held_table
+from halfseen.solvers.full_information.checkpoint import check_checkpoint
 from halfseen.solvers.full_information.problem import (
     Overview,
     read_mask,
@@ -38,11 +40,16 @@ from halfseen.solvers.full_information.problem import (
 from halfseen.solvers.full_information.rows import KeptRows
 from halfseen.solvers.full_information.shards import count
 from halfseen.solvers.loop import progress_bar
+from halfseen.solvers.loss import Loss, read_loss
+from halfseen.solvers.methods import choose
 from halfseen.solvers.piece import Place, Reader, Survey, shard, survey_piece
 from halfseen.solvers.prepare import warn_of_piles
+from halfseen.solvers.result import Estimate, Source
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+# Options that say where a fit is kept on its way, not what it is.
+CHECKPOINTS = ("checkpoint", "every", "resume")
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,3 +185,63 @@ def _masks(given: Any, blocks: RowBlocks, rows: Sequence[slice]) -> list[Mask | 
     mask = read_mask(given, nothing_seen, blocks.names)
     assert mask is not None
     return [mask[part] for part in rows]
+
+
+def fit_pieces(
+    blocks: RowBlocks,
+    X: Any,
+    missingness: Missingness | None,
+    method: str,
+    engine: Engine,
+    transforms: Any,
+    options: Mapping[str, Any],
+    shared: Mapping[str, Any],
+    call: Mapping[str, Any],
+) -> Estimate:
+    """Fit a table in pieces, where the engine has them; ``X`` is what the pieces are of."""
+    check_names(blocks.names)
+    rule = None if missingness is None else missingness.for_columns(blocks.names)
+    chosen = choose(method, blocks.kind, rule)
+    given = chosen.options(options, shared)
+    at_random = given.pop("missing_at_random", None)
+    said = given.pop("loss", None)
+    lost = None if said is None else _known_loss(said, blocks.names, rule)
+    check_checkpoint(**{name: given[name] for name in CHECKPOINTS if name in given})
+    with engine:
+        table = InPieces.prepare(
+            blocks, rule, at_random, transforms, engine, bool(shared["progress"]),
+            None if lost is None else lost.share,
+        )  # fmt: skip
+        stated = None if rule is None else table.rule
+        if TableKind.MOMENTS in chosen.needs.takes:
+            # Moments say all that it asks, so rows need not be laid out.
+            result = chosen.run(table.moments(), stated, spread=engine.map, **given)
+        else:
+            result = chosen.run(table.rows(), stated, **given)
+    held = held_table(X, blocks) if transforms is None else None
+    source = replace(
+        result.source or Source(None, None, None, 0, shared["n_jobs"], {}),
+        X=held,
+        missingness=stated,
+        missing_at_random=at_random,
+        # Without the pieces, which may hold memory of a cluster.
+        original=replace(blocks, pieces=()) if held is None else held,
+        original_rule=missingness,
+        call=call,
+        loss=said,
+    )
+    frame = None if held is None else frame_kind(X)
+    return replace(
+        result, source=source, transforms=table.reader.transforms, frame=frame, loss=lost
+    )
+
+
+def _known_loss(given: Any, names: Sequence[str], rule: Missingness | None) -> Loss:
+    """Read shares of lost values, of a table in pieces."""
+    asked = read_loss(given, names, rule)
+    if asked.learned.any():
+        raise InputError(
+            "a share of lost values is learned from a table in memory. Learn it from some rows, "
+            f"and state it: {argument('loss', 0.1)}."
+        )
+    return Loss.known(*asked)

@@ -15,9 +15,9 @@ from halfseen.solvers.full_information.full import NEEDS as FULL
 from halfseen.solvers.full_information.full import full
 from halfseen.solvers.missing_descent import NEEDS as MISSING_DESCENT
 from halfseen.solvers.missing_descent import missing_descent
-from halfseen.solvers.needs import Needs, need_rows
 from halfseen.solvers.pairwise import NEEDS as PAIRWISE
 from halfseen.solvers.pairwise import pairwise
+from halfseen.solvers.prepared_table import Needs, need_rows
 from halfseen.solvers.result import Estimate
 from halfseen.solvers.truncated_sgd import NEEDS as TRUNCATED_SGD
 from halfseen.solvers.truncated_sgd import truncated_sgd

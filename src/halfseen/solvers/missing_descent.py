@@ -21,9 +21,8 @@ from halfseen.solvers.conditionals import Conditionals, check_covariance
 from halfseen.solvers.descent_defaults import derive_defaults
 from halfseen.solvers.initialize import initialize
 from halfseen.solvers.loop import iterate
-from halfseen.solvers.needs import Needs
 from halfseen.solvers.persistent_descent import PersistentDescent, usual_batch
-from halfseen.solvers.prepared_table import prepared_table
+from halfseen.solvers.prepared_table import Needs, prepared_table
 from halfseen.solvers.project_to_domain import project_to_domain
 from halfseen.solvers.result import Estimate, Note, Status
 from halfseen.solvers.sample_gradient import check_sampler, gradient_of_row

@@ -7,12 +7,16 @@ from typing import Any
 from halfseen.gaussian import Gaussian
 from halfseen.missingness.base import Missingness
 from halfseen.parallel import single_blas_thread
-from halfseen.solvers.assemble import EIGENVALUE_FLOOR, assemble
 from halfseen.solvers.columns import Marginals, censored_marginals
-from halfseen.solvers.correlations import Correlations, Spread, solve_pairs
-from halfseen.solvers.needs import BY_PAIRS, Needs
+from halfseen.solvers.correlations import (
+    EIGENVALUE_FLOOR,
+    Correlations,
+    Spread,
+    assemble,
+    solve_pairs,
+)
 from halfseen.solvers.prepare import ByColumn, by_column, prepare, warn
-from halfseen.solvers.prepared_table import PreparedTable
+from halfseen.solvers.prepared_table import BY_PAIRS, Needs, PreparedTable
 from halfseen.solvers.result import Estimate, name_some
 from halfseen.solvers.truncation import finish
 

@@ -29,8 +29,7 @@ from halfseen.missingness.holes import scan_of
 from halfseen.missingness.self_censoring import SelfCensoring
 from halfseen.missingness.sets import Interval, everything
 from halfseen.solvers.columns import Columns, prepare_columns
-from halfseen.solvers.needs import need_rows
-from halfseen.solvers.prepared_table import PreparedTable, prepared_table
+from halfseen.solvers.prepared_table import PreparedTable, need_rows, prepared_table
 from halfseen.solvers.result import Note, Status, name_some
 
 # Fewer joint rows than this leave a correlation with a standard error of a third or more.

@@ -1,9 +1,12 @@
-"""A table that was read, with the rule for its columns: read once, shared by start and solver."""
+"""A table that was read, with the rule for its columns: read once, shared by start and solver.
+
+And what a solver states that it needs of one, so that the door can match it with what came.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -14,10 +17,48 @@ from halfseen.data.interval_data import IntervalData
 from halfseen.data.moments import PairMoments
 from halfseen.data.table import Table, TableKind, check_names, frame_kind, read_table, with_names
 from halfseen.errors import InputError
-from halfseen.missingness.base import ColumnwiseMissingness, Missingness
+from halfseen.missingness.base import ColumnwiseMissingness, Missingness, RuleKind
 from halfseen.missingness.self_censoring import SelfCensoring
 from halfseen.missingness.sets import everything
 from halfseen.solvers.result import Source
+
+# Each cell by its own value; no rule is one that shows everything.
+OWN_VALUE = frozenset({RuleKind.BY_COLUMN, RuleKind.BY_ROW})
+# What is seen through moments of pairs: pieces become moments, which do not tell rows with different
+# limits apart.
+BY_PAIRS = {
+    TableKind.VALUES: OWN_VALUE,
+    TableKind.MOMENTS: frozenset({RuleKind.BY_COLUMN}),
+    TableKind.PIECES: frozenset({RuleKind.BY_COLUMN}),
+}
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Which tables a solver takes, and under which rules.
+
+    Attributes
+    ----------
+    takes : mapping
+        For each kind of table the kinds of rules. Kinds of tables that are not there are not taken.
+    believes : bool
+        Whether it believes that a hidden cell was hidden by the rule; else it learns nothing from it.
+    refuses : mapping
+        What it says itself to a kind of table under a kind of rule, in place of the door's sentence.
+    """
+
+    takes: Mapping[TableKind, Set[RuleKind]]
+    believes: bool = True
+    refuses: Mapping[tuple[TableKind, RuleKind], str] = field(default_factory=dict)
+
+    def met_by(self, table: TableKind, rule: RuleKind) -> bool:
+        """Whether it takes such a table under such a rule."""
+        return rule in self.takes.get(table, ())
+
+
+def need_rows(what: str) -> str:
+    """Say that moments are not enough."""
+    return f"{what} the rows themselves, but moments were passed. Pass the table."
 
 
 @dataclass(frozen=True, eq=False)

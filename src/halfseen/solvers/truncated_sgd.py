@@ -18,6 +18,8 @@ Where this differs from the listing, and why:
   projected in the metric of the steps up to three dimensions; beyond, by clipping eigenvalues, which
   ends on the edge too, but not always at its best point.
 * Several draws make one gradient, so that the oracle is asked in batches.
+
+How much of the Gaussian that was learned the set holds is counted afterwards, and compared with α.
 """
 
 from __future__ import annotations
@@ -38,18 +40,22 @@ from halfseen.missingness.truncation import RowTruncation
 from halfseen.parallel import single_blas_thread
 from halfseen.samplers.rejection import draw_by_rejection
 from halfseen.seeds import Purpose, RandomState, keyed_generator, seed_of
-from halfseen.solvers.domain import Domain, from_upper, upper_entries
+from halfseen.solvers.domain import Domain, from_upper, upper_entries, upper_triangle
 from halfseen.solvers.loop import iterate
-from halfseen.solvers.needs import Needs
 from halfseen.solvers.newton import minimise
-from halfseen.solvers.prepared_table import prepared_table
+from halfseen.solvers.prepare import warn
+from halfseen.solvers.prepared_table import Needs, prepared_table
 from halfseen.solvers.result import Estimate, Note, Status
-from halfseen.solvers.set_mass import compare_with_alpha, mass_of_set
-from halfseen.solvers.sufficient import metric_of, statistics_of
+from halfseen.theta import size_of
 
 Floats = NDArray[np.float64]
+# Up to this many statistics the full metric is used; beyond, its diagonal.
+LARGEST_METRIC = 600
+# Draws that tell the mass of the set: one of 0.1 to two per cent.
+MASS_DRAWS = 2**15
+# The mass is clearly below alpha if it is by so many standard errors: by chance in 1 of 30 000 fits.
+CLEARLY = 4.0
 Accept = Callable[[Floats, np.random.Generator], NDArray[np.bool_]]
-
 NEEDS = Needs({TableKind.VALUES: {RuleKind.WHOLE_ROWS}})
 # Noise of the draws as a share of the statistical error: an average over m draws has covariance H⁻¹/m
 # where the data leave H⁻¹/n, so m = n/ACCURACY² inflates the error by 1 + ACCURACY²/2, two per cent.
@@ -72,6 +78,76 @@ PULL = 0.05
 EDGE_SHARE = 0.1
 # No step is longer than this, in standard deviations of the sufficient statistics.
 LONGEST_STEP = 1.0
+
+
+def statistics_of(Z: Floats) -> Floats:
+    """Sufficient statistics of each row: z, and −z_i z_j (−½ z_i² on the diagonal)."""
+    i, j = upper_triangle(Z.shape[1])
+    return np.concatenate([Z, Z[:, i] * Z[:, j] * np.where(i == j, -0.5, -1.0)], axis=1)
+
+
+def metric_of(rows: Floats) -> tuple[Floats, Floats]:
+    """Mean and covariance of the sufficient statistics over the data, block by block."""
+    k = rows.shape[1]
+    p = size_of(k)
+    full = p <= LARGEST_METRIC
+    total, square = np.zeros(p), np.zeros((p, p) if full else p)
+    step = max(1, 2**20 // p)
+    for start in range(0, len(rows), step):
+        S = statistics_of(rows[start : start + step])
+        total += S.sum(axis=0)
+        square += S.T @ S if full else (S**2).sum(axis=0)
+    mean = total / len(rows)
+    covariance = square / len(rows) - (np.outer(mean, mean) if full else mean**2)
+    # With few rows the covariance is singular; a Gaussian's own one is added with the weight of p rows.
+    prior = np.concatenate([np.ones(k), upper_entries(np.ones((k, k)) - 0.5 * np.eye(k))])
+    weight = p / (p + len(rows))
+    return mean, (1.0 - weight) * covariance + weight * (np.diag(prior) if full else prior)
+
+
+def mass_of_set(
+    rows: Floats, rule: RowTruncation, gaussian: Gaussian, accuracy: float, rng: np.random.Generator
+) -> tuple[float, float]:
+    """Mass of the set under the Gaussian that was learned, and its relative standard error.
+
+    The slope of log P(S) in the natural parameters is g = E[t | S] − E[t], with t the sufficient
+    statistics, and the parameters have covariance H⁻¹/n with H the covariance of t in the set. So
+    log P(S) has variance g'H⁻¹g/n, and 1 + accuracy² times that with the noise of the descent;
+    counting hits adds that of a binomial share. Where there are too many statistics for all of H, its
+    diagonal stands for it.
+    """
+    with single_blas_thread():
+        hits = int(rule.contains(gaussian.sample(MASS_DRAWS, rng)).sum())
+        # In coordinates in which the Gaussian is N(0, I).
+        white = np.linalg.solve(gaussian.cholesky, (rows - gaussian.mean).T).T
+        inside, metric = metric_of(white.astype(np.float64, copy=False))
+    mass = (hits + 0.5) / (MASS_DRAWS + 1.0)
+    k = white.shape[1]
+    slope = inside - np.concatenate([np.zeros(k), upper_entries(-0.5 * np.eye(k))])
+    step = slope / metric if metric.ndim == 1 else np.linalg.solve(metric, slope)
+    statistical = (1.0 + accuracy**2) * float(slope @ step) / len(rows)
+    return mass, math.sqrt(statistical + (1.0 - mass) / (mass * MASS_DRAWS))
+
+
+def compare_with_alpha(
+    mass: float, error: float, alpha: float, stated: bool, seen: int, rows: int
+) -> None:
+    """Warn if the set holds clearly less than alpha of what was learned."""
+    from_rows = not stated and seen < rows
+    # A share of rows is an estimate too.
+    both = math.hypot(error, math.sqrt((1.0 - alpha) / (alpha * rows)) if from_rows else 0.0)
+    if math.log(alpha / mass) <= CLEARLY * both:
+        return
+    if from_rows:
+        origin = f"alpha is {alpha:.2g}, the share of rows that are seen"
+        advice = "Hidden rows may be absent from the table, or a Gaussian does not fit the rows."
+    else:
+        origin = f"alpha is {alpha:g}" + ("" if stated else ", as none was stated")
+        advice = "alpha is a lower bound on that, and limits the search: pass a smaller alpha=."
+    warn(
+        f"{origin}, but the set holds {mass:.2g} of the Gaussian that was learned (standard error "
+        f"{mass * error:.1g}). {advice}"
+    )
 
 
 @dataclass

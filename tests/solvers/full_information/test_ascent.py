@@ -205,7 +205,7 @@ def test_rows_that_are_integrated_do_not_ask_the_seed():
 
 
 def test_threads_change_no_bit_of_a_climb(monkeypatch):
-    monkeypatch.setattr("halfseen.data.row_blocks.CACHE_CELLS", 2**9)
+    monkeypatch.setattr("halfseen.data.table.CACHE_CELLS", 2**9)
     X, holes = table(FOUR, LIMITS, 600)
     found = []
     for jobs in (1, 2):

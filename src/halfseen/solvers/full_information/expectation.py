@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.data.row_blocks import cache_rows
+from halfseen.data.table import cache_rows
 from halfseen.kernels.confined import Confines
 from halfseen.kernels.paths import Law, law_of
 from halfseen.kernels.patterns import (

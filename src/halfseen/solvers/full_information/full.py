@@ -30,7 +30,7 @@ from halfseen.solvers.full_information.read_rows import read_rows
 from halfseen.solvers.full_information.sparse import choose_penalty
 from halfseen.solvers.full_information.starts import margins, start_from
 from halfseen.solvers.full_information.tails import learn_tails, read_degrees
-from halfseen.solvers.needs import OWN_VALUE, Needs
+from halfseen.solvers.prepared_table import OWN_VALUE, Needs
 from halfseen.solvers.result import Estimate
 from halfseen.solvers.structures import Factor, Structure
 

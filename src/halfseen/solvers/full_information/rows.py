@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.data.moments import PairMoments
-from halfseen.data.row_blocks import row_slices
-from halfseen.data.table import Table
+from halfseen.data.table import Table, row_slices
 from halfseen.kernels.confined import Confines
 from halfseen.missingness.holes import Holes
 from halfseen.parallel import Tree, map_in_order

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.solvers.full_information.m_step import with_floor
-from halfseen.solvers.structures.scoring import score_up
+from halfseen.solvers.structures.base import score_up
 from halfseen.theta import entries, symmetric, triangle
 
 Floats = NDArray[np.float64]

@@ -16,15 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.data.design import Design, design_of_arrays, read_design
-from halfseen.data.design_checks import check_regressors
+from halfseen.data.coding import Levels, factors_of, has_levels
+from halfseen.data.design import Design, check_regressors, design_of_arrays, read_design
 from halfseen.data.factor_values import Learned
 from halfseen.data.formulas import read_formula
 from halfseen.data.interval_data import IntervalData
-from halfseen.data.levels import Levels, factors_of, has_levels
 from halfseen.data.mixed_blocks import narrowed
 from halfseen.data.plain_columns import PlainColumns
-from halfseen.data.row_blocks import RowBlocks
+from halfseen.data.table import RowBlocks
 from halfseen.errors import InputError, spelled
 from halfseen.missingness.base import Missingness
 from halfseen.parallel import single_blas_thread

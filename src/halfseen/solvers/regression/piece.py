@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.data.design import Design
-from halfseen.data.design_checks import Summary, check_sizes
+from halfseen.data.coding import Levels
+from halfseen.data.design import Design, Summary, check_sizes
 from halfseen.data.factors import Factor
-from halfseen.data.levels import Levels
 from halfseen.data.mixed_blocks import HeldColumns, columns_of_piece
 from halfseen.data.moments import PairMoments
 from halfseen.data.plain_columns import Level, PlainColumn, PlainColumns

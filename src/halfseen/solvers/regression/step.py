@@ -35,7 +35,7 @@ from halfseen.solvers.full_information.m_step import (
 from halfseen.solvers.full_information.rows import Rows
 from halfseen.solvers.regression.curvature import observed_information
 from halfseen.solvers.regression.places import Place, Products, Terms, split
-from halfseen.solvers.structures.scoring import information_of_covariance
+from halfseen.solvers.structures.base import information_of_covariance
 from halfseen.theta import entries, pack, pack_slopes, stands_for, symmetric, unpack
 
 Floats = NDArray[np.float64]

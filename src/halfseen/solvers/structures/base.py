@@ -1,8 +1,8 @@
-"""What structures of a covariance have in common, and how they are written as texts.
+"""What structures of a covariance have in common, how texts have them, and how they are fitted.
 
 A structure says what a covariance may be, up to its scale: if Σ has it, then so does cΣ. It is stated in
 the units of the table. The engine works in units of its own, one for each column: ``InUnits`` is a
-structure as the engine sees it.
+structure as the engine sees it. Moments of complete rows are fitted by scoring (Anderson 1973).
 """
 
 from __future__ import annotations
@@ -17,14 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.errors import InputError
+from halfseen.solvers.full_information.charts import information_along
 from halfseen.solvers.full_information.m_step import CovarianceStructure, Diagonal, Free
-from halfseen.theta import entries
+from halfseen.theta import entries, pack_slopes
 
 Floats = NDArray[np.float64]
 S = TypeVar("S", bound="type[Structure]")
-
 # A text that is longer is not read.
 LONGEST_TEXT = 200_000
+# Steps of scoring, shorter ones that are tried, and when a step changes nothing.
+MOST_STEPS, MOST_SHORTER, CLOSE_ENOUGH = 100, 30, 1e-10
+# Heights are compared to so many of their digits.
+ROUNDING = 1e-14
 
 
 class Structure(ABC):
@@ -307,3 +311,59 @@ def values_by_name(parts: Mapping[str, Floats]) -> tuple[list[str], Floats]:
             names.append(f"{name}[{places}]" if at else name)
         values.append(part.ravel())
     return names, np.concatenate(values) if values else np.empty(0)
+
+
+def score_up(
+    S: Floats, start: Floats, at: Callable[[Floats], Floats], slopes: Callable[[Floats], Floats]
+) -> Floats:
+    """Return the parameters that maximise −log|Σ| − tr Σ⁻¹S.
+
+    Parameters
+    ----------
+    S : array of shape (d, d)
+    start : array of shape (q,)
+        Where Σ is positive definite.
+    at : callable
+        Returns Σ at some parameters; it need not be positive definite, nor finite.
+    slopes : callable
+        Returns derivatives of (Σ_ij, i >= j) in the parameters, one column each.
+    """
+    theta, covariance = start, at(start)
+    height = _height(covariance, S)
+    for _ in range(MOST_STEPS):
+        P = np.asarray(np.linalg.inv(covariance))
+        basis = slopes(theta)
+        slope = basis.T @ pack_slopes(np.empty(0), 0.5 * P @ (S - covariance) @ P)
+        step = np.linalg.solve(information_of_covariance(P, basis), slope)
+        if slope @ step < CLOSE_ENOUGH**2:
+            break
+        for k in range(MOST_SHORTER):
+            moved = theta + 0.5**k * step
+            there = at(moved)
+            reached = _height(there, S)
+            if reached >= height:
+                break
+        else:
+            break
+        gained = reached - height
+        theta, covariance, height = moved, there, reached
+        if gained <= ROUNDING * abs(height) and k == 0 and slope @ step < CLOSE_ENOUGH:
+            break
+    return theta
+
+
+def _height(covariance: Floats, S: Floats) -> float:
+    """Return −log|Σ| − tr Σ⁻¹S, halved; −∞ where Σ is no covariance."""
+    if not np.isfinite(covariance).all():
+        return -np.inf
+    try:
+        root = np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError:
+        return -np.inf
+    log_det = 2.0 * float(np.log(np.diag(root)).sum())
+    return -0.5 * (log_det + float(np.trace(np.linalg.solve(covariance, S))))
+
+
+def information_of_covariance(P: Floats, basis: Floats) -> Floats:
+    """Information of one complete row about a covariance in the directions of a basis."""
+    return information_along(P, np.concatenate([np.zeros((len(P), basis.shape[1])), basis]))

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from halfseen.errors import InputError
 from halfseen.solvers.full_information.m_step import SINGULAR, correlation_of, with_floor
-from halfseen.solvers.structures.base import Structure, in_words
-from halfseen.solvers.structures.scoring import score_up
+from halfseen.solvers.structures.base import Structure, in_words, score_up
 from halfseen.theta import entries
 
 Floats = NDArray[np.float64]
