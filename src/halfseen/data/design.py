@@ -20,12 +20,7 @@ from halfseen.data.factor_values import Categories, Learned
 from halfseen.data.formulas import outcome_names, read_formula
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.plain_columns import PlainColumns, columns_of, is_frame
-from halfseen.data.table import (
-    check_names,
-    listed_names,
-    printable,
-    read_table,
-)
+from halfseen.data.table import check_names, listed_names, printable, read_table
 from halfseen.data.triangles import lengths_of, triangle_of
 from halfseen.errors import InputError, NotIdentifiedError
 

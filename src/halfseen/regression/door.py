@@ -9,36 +9,17 @@ from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from halfseen.checks import is_iterable, positive_number, real_array, whole_number
-from halfseen.data.design import (
-    Design,
-    check_design,
-    columns_of,
-    design_of_arrays,
-    outcome_names,
-    read_design,
-)
-from halfseen.data.interval_data import IntervalData
-from halfseen.data.table import frame_kind, listed_names, read_table
-from halfseen.errors import (
-    ContradictionError,
-    ConvergenceWarning,
-    InputError,
-    NotIdentifiedError,
-    argument,
-)
-from halfseen.missingness.base import Missingness
-from halfseen.missingness.named_rules import Rules
-from halfseen.missingness.named_rules import rules as read_rules
-from halfseen.missingness.self_censoring import SelfCensoring
-from halfseen.missingness.sets import Probability, SeenSet
+from halfseen.checks import positive_number, whole_number
+from halfseen.data.design import Design, check_design
+from halfseen.data.table import frame_kind
+from halfseen.errors import ConvergenceWarning, InputError, NotIdentifiedError
 from halfseen.parallel import resolve_jobs
 from halfseen.regression.fit import RegressionFit
 from halfseen.regression.in_pieces import InPieces, Place, refuse_in_pieces
-from halfseen.regression.outcome_cells import Cells, column_of, outcome_cells
-from halfseen.regression.row_weights import read_weights, rows_of_table
+from halfseen.regression.model_options import in_order, model_of, read_weights, rows_of_table
+from halfseen.regression.outcome_cells import of_arrays, of_formula, read_carried, read_truncation
 from halfseen.seeds import RandomState, seed_of
 from halfseen.solvers.full_information.checkpoint import EVERY, open_checkpoint
 from halfseen.solvers.full_information.full import ACCURACY, MOST_STEPS
@@ -49,22 +30,9 @@ from halfseen.solvers.regression.learn_penalised import learn_penalised, read_pe
 from halfseen.solvers.regression.learn_regression import learn_regression
 from halfseen.solvers.regression.learn_truncated import learn_truncated
 from halfseen.solvers.regression.model import Model, Penalty
-from halfseen.solvers.regression.outcomes import (
-    Carried,
-    Outcomes,
-    are_truths,
-    kinds_by_name,
-    read_outcomes,
-    split_rules,
-)
-from halfseen.solvers.result import Status, name_some
-from halfseen.solvers.structures import BlockDiagonal, Structure
-from halfseen.solvers.structures.base import read_part
-
-Floats = NDArray[np.float64]
-
-# Coefficients that are given: the square of larger ones overflows.
-LARGEST = 1e100
+from halfseen.solvers.regression.outcomes import Outcomes, read_outcomes, split_rules
+from halfseen.solvers.result import Status
+from halfseen.solvers.structures import Structure
 
 
 def regress(
@@ -202,32 +170,32 @@ def regress(
     else:
         pieces = None if data is None else InPieces.of_arrays(model, data, names, place)
 
-    def model_of(design: Design, outcomes: Outcomes) -> Model:
-        return _model(design, outcomes, covariance, fixed, equal)
+    def put_together(design: Design, outcomes: Outcomes) -> Model:
+        return model_of(design, outcomes, covariance, fixed, equal)
 
     if pieces is not None:
         refuse_in_pieces(truncated=truncated, cluster=cluster, weights=weights, penalty=penalty)
         with _told_apart():
             estimate, design = pieces.learn(
-                rules, kinds, missing_at_random, intercept, robust, model_of, place, settings
+                rules, kinds, missing_at_random, intercept, robust, put_together, place, settings
             )
         return _looked_at(RegressionFit(**_fields(estimate), design=design, is_robust=robust))
     if formula:
         indices = {str(one.by) for one in split_rules(rules)[1]}
-        design, columns = _of_formula(model, data, indices, kinds)
+        design, columns = of_formula(model, data, indices, kinds)
     else:
         if type(model).__name__ == "Series":
             # A table of one column, which is called as the series.
             model = model.to_frame(model.name or "y0")
-        design, columns = _of_arrays(model, data, names, intercept, kinds)
+        design, columns = of_arrays(model, data, names, intercept, kinds)
     kinds = columns.kinds
     pull = read_penalty(penalty, strength, robust or cluster is not None, truncated is not None)
     learn = _learner(truncated is not None, pull is not None, kept is not None)
     if truncated is not None:
-        rules = _truncation(columns.cells, rules, kinds, truncated)
-    carried = _carried(rules, list(columns.cells), data)
+        rules = read_truncation(columns.cells, rules, kinds, truncated)
+    carried = read_carried(rules, list(columns.cells), data)
     if missing_at_random is not None:
-        missing_at_random = _in_order("missing_at_random", missing_at_random, [*columns.cells])
+        missing_at_random = in_order("missing_at_random", missing_at_random, [*columns.cells])
     # Values on the edge of what is in the table say nothing of those that are not.
     quiet = truncated is not None
     outcomes = read_outcomes(columns.cells, rules, kinds, missing_at_random, carried, quiet=quiet)
@@ -243,7 +211,7 @@ def regress(
         data = rows_of_table(data, rows)
     _check(design, pull)
     counts = None if counts is None else counts / counts.mean()
-    wanted = replace(model_of(design, outcomes), row_weights=counts, penalty=pull)
+    wanted = replace(put_together(design, outcomes), row_weights=counts, penalty=pull)
     with _told_apart():
         estimate = learn(wanted, settings)
     frame = "pandas" if frame_kind(data) == "pandas" or frame_kind(model) == "pandas" else None
@@ -304,310 +272,3 @@ def _check(design: Design, penalty: Penalty | None) -> None:
 def _holds_columns(model: Any) -> bool:
     """Whether a mapping has columns rather than formulas."""
     return isinstance(model, Mapping) and not all(isinstance(one, str) for one in model.values())
-
-
-def _of_formula(
-    formula: Any, data: Any, indices: set[str], kinds: Mapping[str, Any] | None
-) -> tuple[Design, Cells]:
-    """Read outcomes and regressors that a formula names."""
-    outcomes = outcome_names(formula)
-    design = read_design(formula, data, derived=indices)
-    return design, outcome_cells(outcomes, data, indices, kinds)
-
-
-def _of_arrays(
-    Y: Any, X: Any, names: Sequence[str] | None, intercept: bool, kinds: Mapping[str, Any] | None
-) -> tuple[Design, Cells]:
-    """Read outcomes and regressors that are tables of their own."""
-    _need_the_same_labels(Y, X)
-    told = kinds_by_name(kinds)
-    if X is None:
-        raise InputError(
-            "regressors are needed: regress(formula, data), or regress(Y, X) for arrays; for a mean "
-            "and a covariance alone there is fit(X)."
-        )
-    if Y is None or (np.isscalar(Y) and not isinstance(Y, str)):
-        raise InputError(
-            "the model must be a formula such as 'lead + zinc ~ age', a mapping from outcomes to their "
-            f"regressors, or a table of outcomes; got {Y!r}."
-        )
-    if isinstance(X, np.ndarray) and X.ndim == 1:
-        # One regressor.
-        X = X[:, None]
-    if isinstance(Y, IntervalData):
-        # Names that nobody gave are those of regressors too.
-        unnamed = Y.names == tuple(f"x{j}" for j in range(len(Y.names)))
-        called = [f"y{j}" for j in range(len(Y.names))] if unnamed else list(Y.names)
-        cells: dict[str, Any] = {name: column_of(Y, j) for j, name in enumerate(called)}
-    elif isinstance(Y, Mapping) or frame_kind(Y) is not None:
-        columns = columns_of(Y)
-        read = outcome_cells(list(columns), Y, set(), kinds)
-        cells, told = read.cells, read.kinds
-    else:
-        values = np.atleast_1d(real_array("the outcomes", Y))
-        values = values[:, None] if values.ndim == 1 else values
-        table = read_table(values, fewest_rows=1)
-        numbered = [f"y{j}" for j in range(table.values.shape[1])]
-        called = numbered if names is None else list(listed_names(names))
-        if len(called) != table.values.shape[1]:
-            raise InputError(
-                f"names must be {table.values.shape[1]}, one for each outcome; got {len(called)}."
-            )
-        cells = {name: table.values[:, j] for j, name in enumerate(called)}
-    return design_of_arrays(X, outcomes=list(cells), intercept=intercept), Cells(cells, told)
-
-
-def _carried(given: Any, outcomes: Sequence[str], data: Any) -> Carried | None:
-    """Return the columns of the data that a rule compares outcomes with, and that are none."""
-    rule, _ = split_rules(given)
-    if not isinstance(rule, Rules):
-        return None
-    names = [name for name in rule.names if name not in outcomes]
-    if not names or isinstance(data, np.ndarray) or data is None:
-        return None
-    columns = columns_of(data)
-    known = [name for name in names if name in columns]
-    for name in known:
-        values = columns.column(name)
-        if not values.is_numbers or not np.isfinite(values.values).all():
-            raise InputError(
-                f"the rule compares outcomes with {name}, which must be a number in every row. Make it "
-                "an outcome of its own, or leave rows out in which it is not known."
-            )
-    return (
-        Carried(tuple(known), np.column_stack([columns[name] for name in known])) if known else None
-    )
-
-
-def _need_the_same_labels(Y: Any, X: Any) -> None:
-    """Raise where two pandas frames have rows of other labels, or in another order."""
-    if frame_kind(Y) == "pandas" and frame_kind(X) == "pandas" and not Y.index.equals(X.index):
-        raise InputError(
-            "outcomes and regressors have rows with other labels, or in another order. Put them in one "
-            "frame, or bring them in order: regress(Y, X.loc[Y.index])."
-        )
-
-
-def _in_order(name: str, given: Any, outcomes: Sequence[str]) -> Any:
-    """Bring the columns of a pandas frame, and rows named like them, into the order of the outcomes."""
-    if frame_kind(given) != "pandas":
-        return given
-    columns = [str(column) for column in given.columns]
-    if sorted(columns) != sorted(outcomes):
-        raise InputError(
-            f"{name} must have the outcomes as columns, which are {name_some(list(outcomes), 8)}; got "
-            f"{name_some(columns, 8)}."
-        )
-    given = given.set_axis(columns, axis=1)[list(outcomes)]
-    if sorted(map(str, given.index)) == sorted(outcomes):
-        given = given.set_axis([str(row) for row in given.index]).loc[list(outcomes)]
-    return given.to_numpy()
-
-
-def _truncation(
-    cells: Mapping[str, Any], rules: Any, kinds: Mapping[str, Any] | None, given: Any
-) -> Missingness:
-    """Read in which set the outcome of a row must lie for the row to be in the table."""
-    if len(cells) != 1:
-        raise InputError(
-            f"rows that are not in the table are for a regression of one outcome; got {len(cells)}."
-        )
-    if rules is not None:
-        raise InputError(
-            f"{argument('truncated')} says why rows are not there; hidden cells need rules without it."
-        )
-    ((name, column),) = cells.items()
-    kind = kinds_by_name(kinds).get(name, "continuous")
-    if kind != "continuous" or (not isinstance(column, IntervalData) and are_truths(column)):
-        raise InputError(
-            f"{name} has categories, of which no value is seen, so it cannot lie in a set that rows "
-            f"are left out by. {argument('truncated')} is for a measurement; leave it out here."
-        )
-    values = column.values if isinstance(column, IntervalData) else real_array(name, column)
-    if np.isnan(values).any():
-        row = int(np.flatnonzero(np.isnan(values))[0])
-        raise InputError(
-            f"the outcome is not seen; with {argument('truncated')} every row in the table shows it. "
-            "Leave such rows out.",
-            row,
-            name,
-        )
-    if isinstance(given, Mapping):
-        if list(given) != [name]:
-            raise InputError(
-                f"{argument('truncated')} must speak of the outcome {name}; got {list(given)!r}."
-            )
-        given = given[name]
-    if isinstance(given, str):
-        given = read_rules({name: given})
-    if not isinstance(given, Missingness | SeenSet):
-        raise InputError(
-            f"{argument('truncated')} must be a set, such as {{{name!r}: '>=0'}} or between(0, 10); "
-            f"got {given!r}."
-        )
-    rule = given if isinstance(given, Missingness) else SelfCensoring([given])
-    rule = rule.for_columns([name])
-    if isinstance(given, Probability):
-        # Told apart from sets where the likelihood is made.
-        return rule
-    outside = np.flatnonzero(~rule.seen(values.reshape(-1, 1)))
-    if outside.size:
-        raise ContradictionError(
-            f"the value {values.flat[outside[0]]:g} is in the table, where {argument('truncated')} says "
-            f"that no such row is ({outside.size} of them). Leave such rows out, or correct the set.",
-            int(outside[0]),
-            name,
-        )
-    return rule
-
-
-def _model(
-    design: Design,
-    outcomes: Outcomes,
-    covariance: ArrayLike | str | Structure,
-    fixed: Mapping[str, Mapping[str, float]] | None,
-    equal: Sequence[Sequence[tuple[str, str]]] | None,
-) -> Model:
-    """Put together what is to be learned."""
-    structure = _structure(outcomes, covariance)
-    free, given = _residuals(outcomes, covariance if structure is None else structure)
-    if isinstance(structure, BlockDiagonal) and structure.within.name == "free":
-        # Which of its entries are free says all.
-        structure = None
-    known = _fixed(design, fixed)
-    parts = design.terms, design.matrix, design.mask, known, free, given
-    model = Model(outcomes, *parts, structure=structure)
-    return replace(model, ties=_ties(design, known, equal))
-
-
-def _structure(outcomes: Outcomes, covariance: Any) -> Structure | None:
-    """Read a structure of the covariance of residuals; None for one without parameters of its own."""
-    if not isinstance(covariance, str | Structure):
-        return None
-    if covariance in ("shrinkage", "sparse"):
-        raise InputError(
-            "residuals of a regression are not pulled towards zero: covariance must be 'free', "
-            f"'diagonal', a structure or an array; got {covariance!r}."
-        )
-    structure = read_part(covariance, argument("covariance"))
-    if not isinstance(structure, Structure):
-        return None
-    structure = structure.for_columns(outcomes.names)
-    blocks = isinstance(structure, BlockDiagonal) and structure.within.name == "free"
-    if outcomes.latent.any() and not blocks:
-        raise InputError(
-            f"latent outcomes have residuals of variance 1, which {structure.name!r} cannot keep to: "
-            f"{name_some([outcomes.names[j] for j in np.flatnonzero(outcomes.latent)])}. Take "
-            "'free', 'diagonal' or BlockDiagonal."
-        )
-    return structure
-
-
-def _residuals(
-    outcomes: Outcomes, covariance: ArrayLike | str | Structure
-) -> tuple[NDArray[np.bool_], Floats]:
-    """Return which entries of the covariance of residuals are learned, and the others."""
-    q, latent = len(outcomes.names), outcomes.latent
-    if isinstance(covariance, str | Structure):
-        if isinstance(covariance, BlockDiagonal):
-            free = covariance.mask()
-        else:
-            diagonal = covariance == "diagonal"
-            free = np.eye(q, dtype=bool) if diagonal else np.ones((q, q), dtype=bool)
-        given = np.diag(latent.astype(float))
-        free[latent, latent] = False
-        return free, given
-    given = real_array("covariance", _in_order("covariance", covariance, outcomes.names))
-    if given.shape != (q, q):
-        raise InputError(
-            f"covariance must be a symmetric array of shape ({q}, {q}), one row for each outcome; got "
-            f"shape {given.shape}."
-        )
-    if not (np.isfinite(given).all() and np.allclose(given, given.T)):
-        raise InputError(f"covariance must be finite and symmetric; got {given.tolist()}.")
-    if not np.abs(given).max() < LARGEST:
-        raise InputError(
-            f"entries of covariance must be below {LARGEST:g}; got {np.abs(given).max():g}. Take "
-            "another unit."
-        )
-    least = float(np.linalg.eigvalsh(given)[0])
-    if least <= 0.0:
-        raise InputError(
-            "covariance must be positive definite, but its smallest eigenvalue is "
-            f"{least:.3g}. Make its correlations smaller."
-        )
-    wrong = [outcomes.names[j] for j in np.flatnonzero(latent & (np.diag(given) != 1.0))]
-    if wrong:
-        raise InputError(f"residuals of latent outcomes have variance 1: {name_some(wrong)}.")
-    return np.zeros((q, q), dtype=bool), given
-
-
-def _term_of(design: Design, outcome: str, term: str) -> tuple[int, int]:
-    """Return where a coefficient stands."""
-    if outcome not in design.outcomes:
-        raise InputError(
-            f"there is no outcome {outcome!r}; the outcomes are {name_some(list(design.outcomes), 8)}."
-        )
-    j, own = design.outcomes.index(outcome), design.equation(outcome)
-    if term not in own:
-        raise InputError(
-            f"{outcome} has no term {term!r}; its terms are {name_some(list(own), 8)}."
-        )
-    return j, design.terms.index(term)
-
-
-def _fixed(design: Design, given: Mapping[str, Mapping[str, float]] | None) -> Floats:
-    """Read coefficients that are known."""
-    out = np.full(design.mask.shape, np.nan)
-    if given is None:
-        return out
-    if not isinstance(given, Mapping) or not all(isinstance(v, Mapping) for v in given.values()):
-        raise InputError(
-            "fixed must say coefficients by outcome and term, as in fixed={'wage': {'exper': 0.02}}; "
-            f"got {given!r}."
-        )
-    for outcome, terms in given.items():
-        for term, value in terms.items():
-            number = real_array(f"the coefficient of {term}", value)
-            if number.ndim or not np.abs(number) < LARGEST:
-                raise InputError(
-                    f"the coefficient of {term} must be a finite number below {LARGEST:g}; got "
-                    f"{value!r}."
-                )
-            out[_term_of(design, outcome, term)] = float(number)
-    return out
-
-
-def _is_group(group: Any) -> bool:
-    """Whether these are pairs of texts, at least two."""
-    return (
-        isinstance(group, Sequence)
-        and len(group) > 1
-        and all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in group)
-        and all(isinstance(name, str) for pair in group for name in pair)
-    )
-
-
-def _ties(
-    design: Design, fixed: Floats, equal: Sequence[Sequence[tuple[str, str]]] | None
-) -> Floats | None:
-    """Return the free coefficients as combinations of those that differ."""
-    if equal is None or (isinstance(equal, list | tuple) and not equal):
-        return None
-    free = design.mask & np.isnan(fixed)
-    place = {tuple(at): k for k, at in enumerate(np.argwhere(free).tolist())}
-    first = np.arange(len(place))
-    for group in equal if is_iterable(equal) else [equal]:
-        if not _is_group(group):
-            raise InputError(
-                "equal must be groups of (outcome, term), as in "
-                f"equal=[[('lead', 'age'), ('zinc', 'age')]]; got {group!r}."
-            )
-        spots = [_term_of(design, *pair) for pair in group]
-        given = [pair for pair, spot in zip(group, spots, strict=True) if spot not in place]
-        if given:
-            raise InputError(f"a coefficient cannot be fixed and equal to another: {given[0]!r}.")
-        own = [first[place[spot]] for spot in spots]
-        first[np.isin(first, own)] = min(own)
-    _, numbers = np.unique(first, return_inverse=True)
-    return np.eye(numbers.max() + 1)[numbers]

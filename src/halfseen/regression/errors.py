@@ -17,7 +17,7 @@ from scipy.special import chdtri, ndtri, stdtr, stdtrit
 from halfseen.checks import real_array, share
 from halfseen.errors import InputError
 from halfseen.parallel import single_blas_thread
-from halfseen.regression.row_weights import by_row
+from halfseen.regression.model_options import by_row
 from halfseen.solvers.inference.intervals import Limits
 from halfseen.solvers.inference.robust import read_clusters
 from halfseen.solvers.inference.uncertainty import Estimate, principal_axes

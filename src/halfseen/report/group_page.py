@@ -12,13 +12,7 @@ from halfseen.report import words
 from halfseen.report.html_page import LARGEST_PAGE, Section, shell, target_of
 from halfseen.report.numbers import DASH, places_for, show
 from halfseen.report.sections import choice, details, figure, plot, repeat
-from halfseen.report.tables import (
-    heading,
-    name,
-    remark,
-    table,
-    td,
-)
+from halfseen.report.tables import heading, name, remark, table, td
 from halfseen.solvers.summary import shorten
 
 if TYPE_CHECKING:

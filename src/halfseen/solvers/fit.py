@@ -16,12 +16,7 @@ from halfseen.data.grouping import split_groups
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.rounding import Rounded, as_recorded
 from halfseen.data.table import TableKind, listed_names
-from halfseen.errors import (
-    AssumptionWarning,
-    ConvergenceWarning,
-    InputError,
-    argument,
-)
+from halfseen.errors import AssumptionWarning, ConvergenceWarning, InputError, argument
 from halfseen.missingness.base import Missingness, RuleKind
 from halfseen.scaling.sources import blocks_of, engine_for
 from halfseen.seeds import RandomState

@@ -19,11 +19,7 @@ from numpy.typing import NDArray
 from halfseen.data.moments import PairMoments
 from halfseen.data.parquet_blocks import describe_row
 from halfseen.data.table import RowBlocks, TableKind, check_names, frame_kind
-from halfseen.data.transforms import (
-    BoxCox,
-    Transform,
-    read_transforms,
-)
+from halfseen.data.transforms import BoxCox, Transform, read_transforms
 from halfseen.errors import InputError, argument
 from halfseen.missingness.base import Missingness
 from halfseen.missingness.self_censoring import SelfCensoring
@@ -31,12 +27,7 @@ from halfseen.missingness.sets import everything
 from halfseen.scaling.engine import Engine
 from halfseen.scaling.sources import held_table
 from halfseen.solvers.full_information.checkpoint import check_checkpoint
-from halfseen.solvers.full_information.problem import (
-    Overview,
-    read_mask,
-    units_of,
-    warn_of_silence,
-)
+from halfseen.solvers.full_information.problem import Overview, read_mask, units_of, warn_of_silence
 from halfseen.solvers.full_information.rows import KeptRows
 from halfseen.solvers.full_information.shards import count
 from halfseen.solvers.loop import progress_bar
