@@ -273,6 +273,27 @@ NADA = "Pb,PbCen,Zn,D_Zn,batch\n" + "\n".join(
 )
 
 
+@pytest.mark.parametrize("put", [0.25, 0.0, -0.5])
+def test_what_seems_to_stand_for_values_that_were_not_detected_is_told(halfseen, tmp_path, put):
+    lead = np.where(VALUES[:, 0] < 0.5, put, VALUES[:, 0])
+    lines = [f"{a},{b},{row}" for row, (a, b) in enumerate(zip(lead, VALUES[:, 1], strict=True))]
+    (tmp_path / "t.csv").write_text("\n".join(["lead,zinc,age", *lines]))
+    result = halfseen("fit", "t.csv", "--columns", "lead,zinc")
+    said = " ".join(result.stderr.split())
+    many = int((lead == put).sum())
+    assert f"warning: lead: the value {put:g} stands {many} times" in said
+    assert "set these cells to NaN and state the limit" in said
+    assert "warning: zinc" not in said
+    regressed = halfseen("regress", "t.csv", "lead ~ age")
+    assert f"the value {put:g} stands {many} times" in " ".join(regressed.stderr.split())
+    # Who states the limit has said what the values are.
+    ruled = halfseen("regress", "t.csv", "lead ~ age", "--seen", "lead: >=0.5", "--saturated")
+    assert "stands" not in ruled.stderr
+    if put <= 0.0:
+        refused = halfseen("fit", "t.csv", "--columns", "lead,zinc", "--log")
+        assert "not detected, set them to NaN" in " ".join(refused.output.split())
+
+
 def test_flags_are_declared_and_columns_left_out(halfseen, tmp_path):
     (tmp_path / "data.csv").write_text(NADA)
     asked = halfseen("fit", "data.csv")

@@ -18,6 +18,7 @@ from halfseen.cli.inputs import (
     read_scales,
     refuse_of_pieces,
     split_names,
+    warn_of_substitutes,
 )
 from halfseen.cli.options import Blank, TableOptions
 from halfseen.cli.outputs import Outputs, as_json_text, json_writer, say, show, warnings_as_lines
@@ -89,6 +90,7 @@ def fit(
                 raise InputError("--scratch is for Parquet files, which are read in pieces.")
             given = read_input(table, quiet=as_json, by=by)
             note_of_blanks(given)
+            warn_of_substitutes(given.data, given.rule)
             found = run_fit(given, method, covariance, seed, **kept)
         limits = found.limits(level, coverage, next_values, random_state=seed) if ucl else None
     content = found.to_dict(level) if as_json or output is not None else {}

@@ -27,6 +27,7 @@ from halfseen.data.raw_columns import Columns, FileColumns, open_parquet
 from halfseen.data.readers import read_columns
 from halfseen.data.rounding import as_recorded, read_rounded
 from halfseen.data.transforms import read_transforms
+from halfseen.diagnostics.marks import substituted
 from halfseen.errors import InputError
 from halfseen.files import read_stream
 from halfseen.missingness import Combined, DetectionLimits, rules
@@ -87,6 +88,12 @@ def read_input(wanted: TableOptions, quiet: bool = False, by: str | None = None)
     if not quiet:
         say(f"{wanted.data}: {described}")
     return given
+
+
+def warn_of_substitutes(data: IntervalData, rule: Missingness | None) -> None:
+    """Warn of values that seem to stand for others."""
+    for mark in substituted(data, rule):
+        say(f"warning: {mark.column}: {mark.text[0].lower()}{mark.text[1:]}")
 
 
 def refuse_many(data: str) -> None:

@@ -10,7 +10,13 @@ from typing import Annotated, Any
 import typer
 
 from halfseen.cli import options as o
-from halfseen.cli.inputs import in_pieces, names_only, read_rule, refuse_of_pieces
+from halfseen.cli.inputs import (
+    in_pieces,
+    names_only,
+    read_rule,
+    refuse_of_pieces,
+    warn_of_substitutes,
+)
 from halfseen.cli.options import Blank, TableOptions
 from halfseen.cli.outputs import Outputs, as_json_text, json_writer, say, show, warnings_as_lines
 from halfseen.cli.regression_inputs import (
@@ -31,6 +37,7 @@ from halfseen.data.parquet_blocks import scan_mixed
 from halfseen.errors import InputError
 from halfseen.missingness import rules
 from halfseen.missingness.base import Missingness
+from halfseen.missingness.selection import Selection
 from halfseen.regression import RegressionFit
 from halfseen.regression import regress as learn
 from halfseen.regression.in_pieces import columns_needed
@@ -284,6 +291,9 @@ def regress(
                 say(f"{data}: {given.description}")
             if given.note:
                 say(f"note: {given.note}")
+            if all(isinstance(one, Selection) for one in given.rules):
+                for cells in given.columns.intervals.values():
+                    warn_of_substitutes(cells, None)
             more |= {
                 "cluster": cluster,
                 "weights": weights,

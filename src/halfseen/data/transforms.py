@@ -359,9 +359,11 @@ def _check_domain(
         row = int(wrong[0])
         more = f" ({wrong.size} such values)" if wrong.size > 1 else ""
         other = "yeojohnson" if values[row] < 0.0 or transform.closed else "sqrt or yeojohnson"
+        stand, which = ("they stand", "them") if wrong.size > 1 else ("it stands", "it")
         raise InputError(
             f"{transform.name} is for values above {transform.least:g}; got "
-            f"{values[row]:.12g}{more}. Choose {other} for this column, or no transform.",
+            f"{values[row]:.12g}{more}. If {stand} for what was not detected, set {which} to NaN and "
+            f"state the limit; else choose {other} for this column, or no transform.",
             row,
             name,
         )

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.diagnostics.checked_table import CheckedTable, ends_of_rule, in_rows
+from halfseen.data.interval_data import IntervalData
+from halfseen.diagnostics.checked_table import CheckedTable, column_rule, ends_of_rule, in_rows
 from halfseen.errors import spelled
+from halfseen.missingness.base import Missingness
 from halfseen.missingness.detection_limits import DetectionLimits
 from halfseen.solvers.prepare import FEWEST_PILED, PILED_RATIO
 
@@ -79,6 +81,23 @@ def plain_marks(table: CheckedTable) -> Iterator[Mark]:
                 "compared with too, or pairwise and truncation get correlations wrong."
             )
             yield Mark("limits only where hidden", name, "problem", None, text)
+
+
+def substituted(data: IntervalData, rule: Missingness | None) -> Iterator[Mark]:
+    """Find values that seem to stand for others: far more often than any, at an end without a limit."""
+    rule = None if rule is None else rule.for_columns(data.names)
+    for j, name in enumerate(data.names):
+        lower, upper = data.lower[:, j], data.upper[:, j]
+        low, high = ends_of_rule(column_rule(rule, j))
+        low, high = (
+            np.append(low, upper[np.isneginf(lower)]),
+            np.append(high, lower[np.isposinf(upper)]),
+        )
+        stated = low[np.isfinite(low)], high[np.isfinite(high)]
+        hidden = bool((~data.seen[:, j] & ~data.blank[:, j]).any())
+        for mark in _piles(data.values[:, j], name, stated, hidden):
+            if mark.kind == "substituted":
+                yield mark
 
 
 def _piles(
