@@ -14,9 +14,13 @@ from scipy.stats import norm
 
 import halfseen as hs
 from halfseen.report import regression_content
-from halfseen.report.regression_naive import with_half_the_limit
 from halfseen.report.regression_page import regression_page_of
-from halfseen.report.regression_residuals import hidden_alike, normal_scores, order_statistics
+from halfseen.report.regression_residuals import (
+    hidden_alike,
+    normal_scores,
+    order_statistics,
+    with_half_the_limit,
+)
 from halfseen.report.shown_table import Kind, Ranges, ShownColumn
 from tests.regression.tables import FORMULAS, SELECTION, heckman, residuals
 from tests.report.conftest import HOSTILE, MadeOnce

@@ -32,8 +32,8 @@ from halfseen.cli.regression_inputs import (
 )
 from halfseen.cli.running import LOOK, command_line, guarded, rows_told
 from halfseen.data.formulas import outcome_names
-from halfseen.data.mixed_blocks import columns_of_piece
 from halfseen.data.parquet_blocks import scan_mixed
+from halfseen.data.plain_columns import columns_of_piece
 from halfseen.errors import InputError
 from halfseen.missingness import rules
 from halfseen.missingness.base import Missingness

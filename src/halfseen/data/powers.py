@@ -154,7 +154,19 @@ class ColumnCells:
 
 
 def learn_power(cells: ColumnCells, kind: BoxCox) -> BoxCox:
-    """Return the transform of this kind with the power of greatest likelihood, from 0 to 2."""
+    """Return the transform of this kind with the power of greatest likelihood, from 0 to 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from halfseen.data.powers import ColumnCells, learn_power
+    >>> from halfseen.data.transforms import BoxCox
+    >>> x = np.exp(np.random.default_rng(0).normal(size=2000))
+    >>> hidden = x < 0.5
+    >>> cells = ColumnCells.from_ends(np.where(hidden, -np.inf, x), np.where(hidden, 0.5, x))
+    >>> abs(learn_power(cells, BoxCox()).power) < 0.1
+    True
+    """
     # Imported where it is needed: SciPy's optimisers take as long to load as all of halfseen.
     from scipy.optimize import minimize_scalar
 
@@ -181,35 +193,6 @@ def learn_power(cells: ColumnCells, kind: BoxCox) -> BoxCox:
         if abs(power - edge) < 2.0 * POWER_TOLERANCE:
             power = edge
     return make(round(power, 4))
-
-
-def fit_power(lower: ArrayLike, upper: ArrayLike, kind: str) -> BoxCox:
-    """Learn the power of "boxcox" or "yeojohnson" from the intervals of one column.
-
-    Parameters
-    ----------
-    lower, upper : arrays of shape (n,)
-        As in ``IntervalData``: equal for a seen value.
-    kind : {"boxcox", "yeojohnson"}
-
-    Returns
-    -------
-    BoxCox or YeoJohnson
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from halfseen.data.powers import fit_power
-    >>> x = np.exp(np.random.default_rng(0).normal(size=2000))
-    >>> hidden = x < 0.5
-    >>> found = fit_power(np.where(hidden, -np.inf, x), np.where(hidden, 0.5, x), "boxcox")
-    >>> abs(found.power) < 0.1
-    True
-    """
-    kinds = {"boxcox": BoxCox(), "yeojohnson": YeoJohnson()}
-    if kind not in kinds:
-        raise InputError(f"kind must be {' or '.join(kinds)}; got {kind!r}.")
-    return learn_power(ColumnCells.from_ends(lower, upper), kinds[kind])
 
 
 def learn_powers(

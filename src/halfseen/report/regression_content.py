@@ -13,9 +13,7 @@ from halfseen.report import regression_words, words
 from halfseen.report.content import MOST_ROWS, spread_evenly, structure_content
 from halfseen.report.marginals import drawn_cells, number, numbers
 from halfseen.report.regression_effects import Variables, effect_curves, read_variables
-from halfseen.report.regression_mills import mills
-from halfseen.report.regression_naive import naive_coefficients
-from halfseen.report.regression_residuals import residual_content
+from halfseen.report.regression_residuals import mills, naive_coefficients, residual_content
 from halfseen.report.shown_table import Kind, ShownColumn, ShownTable, shown_of
 
 if TYPE_CHECKING:

@@ -1,7 +1,12 @@
-"""Quantile residuals of a regression, and how far from a line they would lie if the model were right."""
+"""What stands beside a regression on its page: residuals, Mills ratios, and what people do otherwise.
+
+Quantile residuals, with how far from a line they would lie if the model were right; what selection does
+to the mean of what is seen; least squares where values are seen, or with half the limit.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +18,13 @@ from halfseen.data.interval_data import IntervalData
 from halfseen.errors import HalfseenError
 from halfseen.missingness.truncation import RowTruncation
 from halfseen.parallel import single_blas_thread
-from halfseen.report.marginals import numbers
+from halfseen.report.marginals import number, numbers
+from halfseen.report.shown_table import Kind, ShownColumn
 from halfseen.seeds import Purpose, keyed_generator
 from halfseen.solvers.full_information.ascent import NEAR_THE_TOP
 from halfseen.solvers.full_information.learn import Settings, climb
+from halfseen.solvers.regression.facts import mills_ratio
+from halfseen.solvers.regression.identification import COLLINEAR, mills_share
 from halfseen.solvers.regression.model import Setup
 from halfseen.solvers.regression.outcomes import Outcomes
 from halfseen.solvers.regression.places import Place, split
@@ -26,7 +34,7 @@ if TYPE_CHECKING:
     from halfseen.regression.fit import RegressionFit
 
 Floats = NDArray[np.float64]
-
+NONE: dict[str, Any] = {"seen": None, "half": None, "rows": None, "deviation": np.nan}
 # The least and the largest of so many tables hold a point with 95 %: 1 - 2/40.
 TABLES = 39
 # Tables with more cells than this (rows times outcomes and terms) are not simulated and fitted again,
@@ -36,6 +44,118 @@ MOST_REFITTED, MOST_STEPS = 30_000, 8
 MOST_POINTS, EXTREME = 500, 50
 # Of more outcomes than this there are fewer.
 MANY_OUTCOMES, FEWER_POINTS = 8, 150
+
+
+def mills(fit: RegressionFit, rows: NDArray[np.intp], shown: int) -> list[dict[str, Any]]:
+    """Return for each selected outcome what selection adds to its mean where it is seen.
+
+    Of those selected, the mean of the residual is Cov(e_j, e_by) λ, where λ = φ(η)/Φ(η) is the Mills
+    ratio of the predictor η of the index; and with the other signs where the index must not be positive.
+    """
+    if fit.source is None:
+        return []
+    model, out = fit.source.model, []
+    for one in model.outcomes.selections:
+        by, sign = one.index, 1.0 if one.when else -1.0
+        index = model.W @ fit.weights[by]
+        ratio = mills_ratio(index, sign)
+        for j in one.places:
+            if j >= shown:
+                continue
+            selected = ~model.outcomes.unselected()[:, j]
+            added = sign * fit.residual[j, by] * ratio
+            drawn = rows[selected[rows]]
+            own = model.mask[by] & ~model.mask[j]
+            out.append(
+                {
+                    "outcome": j,
+                    "by": by,
+                    "index": fit.outcomes[by],
+                    "name": fit.outcomes[j],
+                    "when": bool(one.when),
+                    "share": number(mills_share(model, j, index, one.when)),
+                    "collinear": COLLINEAR,
+                    "own": [fit.terms[t] for t in np.flatnonzero(own)],
+                    "covariance": number(fit.residual[j, by]),
+                    "average": number(added[selected].mean()) if selected.any() else None,
+                    "selected": int(selected.sum()),
+                    "predictor": numbers((model.W[drawn] @ fit.weights[j]), 5),
+                    "ratio": numbers(ratio[drawn], 5),
+                    "added": numbers(added[drawn], 5),
+                }
+            )
+    return out
+
+
+def naive_coefficients(
+    fit: RegressionFit, columns: Sequence[ShownColumn] | None
+) -> list[dict[str, Any]]:
+    """Return naive coefficients of each outcome, all terms in a row; None where there are none.
+
+    Least squares over the rows in which the outcome is seen, the residuals' deviation with it; and the
+    same after the usual patch: half the limit in place of what lies below it. Of latent outcomes
+    there is nothing of the kind.
+    """
+    if columns is None:
+        return [NONE] * len(fit.outcomes)
+    with single_blas_thread():
+        return [
+            _of_outcome(fit, j, cells) if kind == "continuous" else NONE
+            for j, (kind, cells) in enumerate(zip(fit.kinds, columns, strict=True))
+        ]
+
+
+def _of_outcome(fit: RegressionFit, j: int, cells: ShownColumn) -> dict[str, Any]:
+    seen = cells.kind == Kind.SEEN
+    coefficients, deviation = _least_squares(fit, j, np.where(seen, cells.lower, np.nan))
+    patched = with_half_the_limit(cells)
+    half = None if patched is None else _least_squares(fit, j, patched)[0]
+    return {"seen": coefficients, "half": half, "rows": int(seen.sum()), "deviation": deviation}
+
+
+def with_half_the_limit(cells: ShownColumn) -> Floats | None:
+    """Return the values after the usual patch, NaN where it says nothing.
+
+    Values above a limit are set to it, and those between limits to the middle. None where nothing lies
+    below a limit, or where half of a limit is no smaller than the limit.
+    """
+    kind = cells.kind
+    below = kind == Kind.BELOW
+    if not below.any() or (kind == Kind.EITHER).any():
+        return None
+    if not ((cells.upper[below] > 0.0).all() and (cells.seen >= 0.0).all()):
+        return None
+    values = np.where(kind == Kind.SEEN, cells.lower, np.nan)
+    values[below] = 0.5 * cells.upper[below]
+    above, between = kind == Kind.ABOVE, kind == Kind.BETWEEN
+    values[above] = cells.lower[above]
+    values[between] = 0.5 * (cells.lower[between] + cells.upper[between])
+    return values
+
+
+def _least_squares(fit: RegressionFit, j: int, y: Floats) -> tuple[Floats | None, float]:
+    """Return coefficients over the rows with a value, and the deviation of the residuals.
+
+    Coefficients that are given stay as they are. None where the rows do not determine the others.
+    """
+    assert fit.source is not None
+    W, rows, free = fit.source.model.W, ~np.isnan(y), fit.free[j]
+    left = y[rows] - W[np.ix_(rows, ~free)] @ fit.weights[j, ~free]
+    own, out = W[np.ix_(rows, free)], fit.weights[j].copy()
+    if rows.sum() <= free.sum():
+        return None, np.nan
+    counts = fit.source.model.row_weights
+    if counts is not None:
+        root = np.sqrt(counts[rows])
+        own, left = own * root[:, None], left * root
+    # In units of the columns, so that the rank does not depend on them.
+    size = np.sqrt((own * own).sum(axis=0))
+    found, _, rank, _ = np.linalg.lstsq(own / np.where(size > 0.0, size, 1.0), left, rcond=None)
+    if rank < free.sum():
+        return None, np.nan
+    out[free] = found / size
+    rest = left - own @ out[free]
+    return out, float(np.sqrt(rest @ rest / (rows.sum() - free.sum())))
 
 
 def residual_content(fit: RegressionFit) -> dict[str, Any]:

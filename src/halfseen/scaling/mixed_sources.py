@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from halfseen.data.mixed_blocks import SideBySide, cut_columns, narrowed
 from halfseen.data.parquet_blocks import is_parquet, scan_mixed
-from halfseen.data.plain_columns import PlainColumns, columns_of
+from halfseen.data.plain_columns import PlainColumns, SideBySide, columns_of, cut_columns, narrowed
 from halfseen.data.table import ArrayChunk, RowBlocks, frame_kind, is_mapped, read_table, row_slices
 from halfseen.errors import InputError
 from halfseen.memory import parse_memory

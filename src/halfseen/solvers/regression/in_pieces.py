@@ -21,8 +21,7 @@ from halfseen.data.design import Design, check_regressors, design_of_arrays, rea
 from halfseen.data.factor_values import Learned
 from halfseen.data.formulas import read_formula
 from halfseen.data.interval_data import IntervalData
-from halfseen.data.mixed_blocks import narrowed
-from halfseen.data.plain_columns import PlainColumns
+from halfseen.data.plain_columns import PlainColumns, narrowed
 from halfseen.data.table import RowBlocks
 from halfseen.errors import InputError, spelled
 from halfseen.missingness.base import Missingness

@@ -13,9 +13,14 @@ from numpy.typing import NDArray
 from halfseen.data.coding import Levels
 from halfseen.data.design import Design, Summary, check_sizes
 from halfseen.data.factors import Factor
-from halfseen.data.mixed_blocks import HeldColumns, columns_of_piece
 from halfseen.data.moments import PairMoments
-from halfseen.data.plain_columns import Level, PlainColumn, PlainColumns
+from halfseen.data.plain_columns import (
+    HeldColumns,
+    Level,
+    PlainColumn,
+    PlainColumns,
+    columns_of_piece,
+)
 from halfseen.errors import InputError
 from halfseen.missingness.base import Missingness
 from halfseen.missingness.selection import Selection
