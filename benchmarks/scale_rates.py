@@ -22,7 +22,7 @@ from halfseen.solvers.correlations import PAIRS_PER_PIECE, _cells
 from halfseen.solvers.full_information.expectation import Parameters, Sampling, sums_of_block
 from halfseen.solvers.full_information.problem import standardise
 from halfseen.solvers.full_information.shards import ask_piece, to_arrays
-from halfseen.solvers.prepare import prepare
+from halfseen.solvers.prepared_table import prepare
 
 HIDDEN, CORRELATION = 0.3, 0.5
 # Points for each row in a step: the fewest, which large tables climb with.

@@ -18,8 +18,7 @@ from halfseen.errors import AssumptionWarning, InputError, NotIdentifiedError
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness
 from halfseen.results import Fit
 from halfseen.seeds import RandomState
-from halfseen.solvers.prepare import read_moments
-from halfseen.solvers.prepared_table import prepared_table
+from halfseen.solvers.prepared_table import prepared_table, read_moments
 from halfseen.solvers.structures import Structure
 
 # Methods that see the data through moments alone, which chunks can add to.

@@ -11,7 +11,7 @@ from halfseen.report import content as content_module
 from halfseen.report import report_content
 from halfseen.report.marginals import ticks_in_units
 from halfseen.report.numbers import percent
-from halfseen.report.rule_words import in_words
+from halfseen.report.words import in_words
 from halfseen.solvers.result import Note, Status
 from halfseen.solvers.summary import monte_carlo_share
 from tests.report.conftest import quietly

@@ -15,16 +15,15 @@ from numpy.typing import NDArray
 
 from halfseen.cli.options import LONG, Blank, TableOptions
 from halfseen.cli.outputs import say
+from halfseen.data.cell_columns import Columns, FileColumns, open_parquet
 from halfseen.data.cells import CellFormat
 from halfseen.data.csv_files import Records, cut_records, read_records, text_of
 from halfseen.data.interval_data import IntervalData
-from halfseen.data.limits import read_limits
 from halfseen.data.long_tables import Long, LongNames, widen
 from halfseen.data.names import expand
 from halfseen.data.parquet_blocks import SUFFIXES as PARQUET
 from halfseen.data.parquet_blocks import bytes_in_memory, is_parquet
-from halfseen.data.raw_columns import Columns, FileColumns, open_parquet
-from halfseen.data.readers import read_columns
+from halfseen.data.readers import read_columns, read_limits
 from halfseen.data.rounding import as_recorded, read_rounded
 from halfseen.data.transforms import read_transforms
 from halfseen.diagnostics.marks import substituted

@@ -14,12 +14,12 @@ from halfseen.cli.inputs import cell_form, how_to_read, open_csv, read_rule, spl
 from halfseen.cli.options import Blank, TableOptions
 from halfseen.cli.outputs import say
 from halfseen.cli.running import rows_told
+from halfseen.data.cell_columns import Columns, FileColumns, open_parquet
 from halfseen.data.formulas import outcome_names, read_formula
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.mixed_columns import MixedColumns, read_mixed
 from halfseen.data.parquet_blocks import SUFFIXES as PARQUET
 from halfseen.data.plain_columns import PlainColumns
-from halfseen.data.raw_columns import Columns, FileColumns, open_parquet
 from halfseen.errors import InputError
 from halfseen.missingness import Selection, rules
 from halfseen.missingness.base import Missingness, listed

@@ -9,11 +9,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from halfseen.data.cell_columns import Floats, ReadColumn
+from halfseen.data.cell_columns import Columns, FileColumns, Floats, ReadColumn
 from halfseen.data.cells import called, print_number
 from halfseen.data.conventions import Wanted
 from halfseen.data.names import flag_option, is_label
-from halfseen.data.raw_columns import Columns, FileColumns
 from halfseen.errors import AssumptionWarning, InputError, argument, spelled
 
 # From so many values on, two or three different ones are no measurements, and a count is no accident.

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from halfseen.data.cell_columns import is_nothing
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.names import find_column
-from halfseen.data.raw_columns import is_nothing
 from halfseen.data.table import frame_kind
 from halfseen.errors import InputError, argument, spelled
 

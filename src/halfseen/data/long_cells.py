@@ -14,7 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.data.cell_columns import ReadColumn, example_of_numbers, read_column
+from halfseen.data.cell_columns import (
+    Columns,
+    FileColumns,
+    RawColumn,
+    ReadColumn,
+    example_of_numbers,
+    read_column,
+)
 from halfseen.data.cells import (
     A_DATE,
     TRUE_FALSE,
@@ -36,7 +43,6 @@ from halfseen.data.names import (
     split_prefix,
 )
 from halfseen.data.names import LIMITS as WORDS_OF_LIMITS
-from halfseen.data.raw_columns import Columns, FileColumns, RawColumn
 from halfseen.data.second_columns import EXACT, SILENT, meaning_of, read_wanted
 from halfseen.errors import AssumptionWarning, InputError, argument, spelled
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.checks import is_iterable
-from halfseen.data.cell_columns import ReadColumn
+from halfseen.data.cell_columns import Columns, FileColumns, FrameColumns, ReadColumn, open_parquet
 from halfseen.data.cells import BLANK, CellFormat, called, print_number, read_cell, shorten
 from halfseen.data.csv_files import read_records
 from halfseen.data.interval_data import IntervalData
@@ -33,7 +33,6 @@ from halfseen.data.long_cells import (
 )
 from halfseen.data.names import Declared, declare, find_column, is_pattern, matching
 from halfseen.data.plain_columns import is_frame
-from halfseen.data.raw_columns import Columns, FileColumns, FrameColumns, open_parquet
 from halfseen.data.readers import check_read
 from halfseen.errors import InputError, argument
 

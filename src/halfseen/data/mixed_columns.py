@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.data.cell_columns import read_column
+from halfseen.data.cell_columns import Columns, RawColumn, read_column
 from halfseen.data.cells import BLANK, CellFormat, called, read_cell, shorten
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.names import base_of
 from halfseen.data.plain_columns import PlainColumn, PlainColumns
-from halfseen.data.raw_columns import Columns, RawColumn
 from halfseen.data.readers import read_columns
 from halfseen.errors import AssumptionWarning, InputError, argument, spelled
 
@@ -105,7 +104,7 @@ def read_mixed(
     >>> import io
     >>> from halfseen.data.cells import CellFormat
     >>> from halfseen.data.csv_files import read_records
-    >>> from halfseen.data.raw_columns import FileColumns
+    >>> from halfseen.data.cell_columns import FileColumns
     >>> form = CellFormat()
     >>> file = io.StringIO("lead,age,site\n<0.5,31,mill\n0.7,,well\n")
     >>> columns = read_mixed(FileColumns(read_records(file, None, "utf-8", form)), form, ["lead"])

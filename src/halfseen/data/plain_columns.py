@@ -1,4 +1,4 @@
-"""Columns by name, from whatever holds them (also pieces): numbers, texts and categories side by side."""
+"""Columns by name, from whatever holds them, also pieces: numbers, texts, categories side by side."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.checks import is_iterable, is_time
+from halfseen.data.cell_columns import FrameColumns, is_nothing, is_ordered
 from halfseen.data.factors import quoted, shown
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.parquet_files import ParquetChunk
-from halfseen.data.raw_columns import FrameColumns, is_nothing, is_ordered
 from halfseen.data.table import (
     LIBRARIES,
     OtherTable,

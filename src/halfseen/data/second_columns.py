@@ -15,8 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from halfseen.data.cell_columns import (
+    Columns,
     Floats,
     Mask,
+    RawColumn,
     ReadColumn,
     different,
     read_column,
@@ -35,7 +37,6 @@ from halfseen.data.cells import (
 )
 from halfseen.data.conventions import Wanted
 from halfseen.data.names import Flag, flag_option, limit_option
-from halfseen.data.raw_columns import Columns, RawColumn
 from halfseen.errors import InputError, argument, spelled
 
 # In this order: of two meanings that go together, the later one says more.

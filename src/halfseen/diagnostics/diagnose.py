@@ -23,7 +23,7 @@ from halfseen.missingness.base import Missingness
 from halfseen.parallel import single_blas_thread
 from halfseen.seeds import RandomState, seed_of
 from halfseen.solvers.loop import progress_bar
-from halfseen.solvers.prepare import FEW_JOINT_ROWS
+from halfseen.solvers.prepared_table import FEW_JOINT_ROWS
 from halfseen.solvers.result import Estimate
 
 Counts = NDArray[np.int_]

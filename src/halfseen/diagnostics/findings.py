@@ -22,7 +22,7 @@ from halfseen.diagnostics.normality import (
 from halfseen.diagnostics.together import Losses
 from halfseen.errors import argument, spelled
 from halfseen.missingness.base import ColumnwiseMissingness
-from halfseen.solvers.prepare import FEW_JOINT_ROWS
+from halfseen.solvers.prepared_table import FEW_JOINT_ROWS
 from halfseen.solvers.result import Status, name_some
 
 Level = Literal["ok", "look", "problem"]

@@ -18,7 +18,7 @@ from halfseen.diagnostics.checked_table import CheckedTable, column_rule, ends_o
 from halfseen.errors import spelled
 from halfseen.missingness.base import Missingness
 from halfseen.missingness.detection_limits import DetectionLimits
-from halfseen.solvers.prepare import FEWEST_PILED, PILED_RATIO
+from halfseen.solvers.prepared_table import FEWEST_PILED, PILED_RATIO
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]

@@ -24,7 +24,7 @@ from halfseen.seeds import RandomState, seed_of
 from halfseen.solvers.full_information.checkpoint import EVERY, open_checkpoint
 from halfseen.solvers.full_information.full import ACCURACY, MOST_STEPS
 from halfseen.solvers.full_information.learn import Settings
-from halfseen.solvers.prepare import warn
+from halfseen.solvers.prepared_table import warn
 from halfseen.solvers.regression.estimate import RegressionEstimate
 from halfseen.solvers.regression.learn_penalised import learn_penalised, read_penalty
 from halfseen.solvers.regression.learn_regression import learn_regression

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from halfseen.checks import real_array
+from halfseen.data.cell_columns import FrameColumns
 from halfseen.data.design import Design, columns_of, design_of_arrays, outcome_names, read_design
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.mixed_columns import MixedColumns
-from halfseen.data.raw_columns import FrameColumns
 from halfseen.data.readers import UnreadableError, from_frame
 from halfseen.data.table import frame_kind, listed_names, read_table
 from halfseen.errors import ContradictionError, InputError, argument

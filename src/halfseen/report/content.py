@@ -19,8 +19,8 @@ from halfseen.report.marginals import (
     numbers,
     rounded,
 )
-from halfseen.report.rule_words import compared
 from halfseen.report.shown_table import ShownTable, read_shown
+from halfseen.report.words import compared
 from halfseen.solvers.full_information.ascent import NEAR_THE_TOP
 from halfseen.solvers.structures.learned import LearnedStructure
 from halfseen.solvers.summary import (

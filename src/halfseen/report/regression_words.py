@@ -11,11 +11,11 @@ import numpy as np
 from halfseen.data.coding import FormulaCoding
 from halfseen.missingness.selection import Selection
 from halfseen.report.numbers import percent
-from halfseen.report.rule_words import in_words
 from halfseen.report.words import (
     LONGEST_PART,
     LONGEST_RULE,
     in_call,
+    in_words,
     named_publicly,
     written,
 )

@@ -23,8 +23,7 @@ from halfseen.seeds import RandomState
 from halfseen.solvers.groups.by_group import ByGroup, check_options, check_table
 from halfseen.solvers.in_pieces import CHECKPOINTS, fit_pieces
 from halfseen.solvers.methods import Method, choose
-from halfseen.solvers.prepare import hidden_by, warn
-from halfseen.solvers.prepared_table import PreparedTable, read_given
+from halfseen.solvers.prepared_table import PreparedTable, hidden_by, read_given, warn
 from halfseen.solvers.result import Estimate, Note, Status, name_some
 from halfseen.solvers.scales import check_powers, power_notes, to_model_scale
 from halfseen.solvers.structures import Structure

@@ -34,7 +34,7 @@ from halfseen.solvers.loop import progress_bar
 from halfseen.solvers.loss import Loss, read_loss
 from halfseen.solvers.methods import choose
 from halfseen.solvers.piece import Place, Reader, Survey, shard, survey_piece
-from halfseen.solvers.prepare import warn_of_piles
+from halfseen.solvers.prepared_table import warn_of_piles
 from halfseen.solvers.result import Estimate, Source
 
 Floats = NDArray[np.float64]

@@ -15,8 +15,15 @@ from halfseen.solvers.correlations import (
     assemble,
     solve_pairs,
 )
-from halfseen.solvers.prepare import ByColumn, by_column, prepare, warn
-from halfseen.solvers.prepared_table import BY_PAIRS, Needs, PreparedTable
+from halfseen.solvers.prepared_table import (
+    BY_PAIRS,
+    ByColumn,
+    Needs,
+    PreparedTable,
+    by_column,
+    prepare,
+    warn,
+)
 from halfseen.solvers.result import Estimate, name_some
 from halfseen.solvers.truncation import finish
 

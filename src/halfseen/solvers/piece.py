@@ -19,7 +19,7 @@ from halfseen.scaling.engine import Arrays
 from halfseen.solvers.full_information.problem import read_mask, standardise
 from halfseen.solvers.full_information.shards import to_arrays
 from halfseen.solvers.loss import cells_at_risk, with_losses
-from halfseen.solvers.prepare import check_suspects, limits_reached
+from halfseen.solvers.prepared_table import check_suspects, limits_reached
 from halfseen.solvers.scales import onto_limits
 
 Floats = NDArray[np.float64]

@@ -1,10 +1,13 @@
-"""A table that was read, with the rule for its columns: read once, shared by start and solver.
+"""A table that was read, with the rule for its columns: read once, checked, shared by start and solver.
 
-And what a solver states that it needs of one, so that the door can match it with what came.
+And what a solver states that it needs of one, so that the door can match it with what came; and what
+``truncation``, ``pairwise`` and ``truncation_psgd`` do first: read, check, describe (``prepare``).
 """
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,11 +19,22 @@ from numpy.typing import NDArray
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.moments import PairMoments
 from halfseen.data.table import Table, TableKind, check_names, frame_kind, read_table, with_names
-from halfseen.errors import InputError
+from halfseen.errors import (
+    ApproximationWarning,
+    AssumptionWarning,
+    ContradictionError,
+    HalfseenWarning,
+    InputError,
+    NotIdentifiedError,
+    spelled,
+)
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness, RuleKind
+from halfseen.missingness.detection_limits import DetectionLimits
+from halfseen.missingness.holes import scan_of
 from halfseen.missingness.self_censoring import SelfCensoring
-from halfseen.missingness.sets import everything
-from halfseen.solvers.result import Source
+from halfseen.missingness.sets import Interval, everything
+from halfseen.solvers.columns import Columns, prepare_columns
+from halfseen.solvers.result import Note, Source, Status, name_some
 
 # Each cell by its own value; no rule is one that shows everything.
 OWN_VALUE = frozenset({RuleKind.BY_COLUMN, RuleKind.BY_ROW})
@@ -31,6 +45,11 @@ BY_PAIRS = {
     TableKind.MOMENTS: frozenset({RuleKind.BY_COLUMN}),
     TableKind.PIECES: frozenset({RuleKind.BY_COLUMN}),
 }
+# Fewer joint rows than this leave a correlation with a standard error of a third or more.
+FEW_JOINT_ROWS = 10
+# A limit that is taken so often, and so many times more often than any other value, stands for the
+# values beyond it; rounding alone makes ties everywhere.
+FEWEST_PILED, PILED_RATIO = 5, 3
 
 
 @dataclass(frozen=True)
@@ -171,3 +190,222 @@ def read_given(
         table, rule, None, 0, None, {}, original=original, original_rule=missingness, call=call
     )
     return PreparedTable(table, rule, source, n_jobs, frame)
+
+
+@dataclass(frozen=True)
+class ByColumn:
+    """A table that was read and checked, with what is known of each column."""
+
+    moments: PairMoments
+    columns: Columns
+    missingness: ColumnwiseMissingness
+    mask: NDArray[np.bool_] | None
+    values: NDArray[np.floating] | None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return self.moments.names
+
+
+def prepare(
+    X: Any,
+    missingness: Missingness | None,
+    method: str,
+    n_jobs: int | None = None,
+    integrate: bool = True,
+) -> ByColumn:
+    """Read a table (or moments that were collected before) and check it against the rule.
+
+    Without ``integrate`` sets are not made ready for integration: a membership oracle is enough.
+    """
+    data = prepared_table(X, missingness, n_jobs)
+    rule = data.rule
+    if not isinstance(rule, ColumnwiseMissingness):
+        raise InputError(
+            f"{method} needs a rule that hides each cell by its own value (SelfCensoring, "
+            f"DetectionLimits); got {type(rule).__name__}."
+        )
+    if data.kind is TableKind.MOMENTS:
+        if rule.varies_by_row:
+            raise InputError(need_rows("limits that differ by row need"))
+        _check_extremes(data.moments, rule)
+    else:
+        read_moments(data)
+    out = by_column(data, integrate)
+    if data.stated is None and (np.diag(out.moments.counts) < out.moments.rows).any():
+        warn(
+            "no rule is stated, so hidden cells are taken to be missing at random. If values are "
+            "hidden because of what they are, state the rule."
+        )
+    return out
+
+
+def by_column(data: PreparedTable, integrate: bool = True) -> ByColumn:
+    """Describe the columns of a table that was found to agree with its rule."""
+    rule, moments = data.rule, data.moments
+    assert isinstance(rule, ColumnwiseMissingness)
+    values = None if data.kind is TableKind.MOMENTS else data.as_given
+    mask = ~np.isnan(values) if values is not None and rule.varies_by_row else None
+    columns = prepare_columns(moments, rule if integrate else SelfCensoring(everything), mask)
+    _check_pairs(moments)
+    return ByColumn(moments, columns, rule, mask, values)
+
+
+def read_moments(data: PreparedTable) -> PairMoments:
+    """Collect moments of a table, and check it against its rule, which is one by column."""
+    rule, values, moments = data.rule, data.as_given, data.moments
+    assert isinstance(rule, ColumnwiseMissingness)
+    check_suspects(values, moments, rule)
+    _warn_of_habits(values, moments, rule)
+    return moments
+
+
+def check_suspects(
+    values: NDArray[np.floating], moments: PairMoments, rule: ColumnwiseMissingness
+) -> None:
+    """Check values against a rule, where their moments do not already show that they agree with it."""
+    for i in _suspect_columns(moments, rule):
+        rule.check_column(values[:, i], int(i), moments.names[i])
+
+
+def warn(text: str, category: type[HalfseenWarning] = AssumptionWarning) -> None:
+    """Warn whoever called into the package: of how the input was read, unless it is something else."""
+    depth, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("halfseen."):
+        frame, depth = frame.f_back, depth + 1
+    warnings.warn(text, category, stacklevel=depth)
+
+
+def _warn_of_habits(
+    values: NDArray[np.floating], moments: PairMoments, rule: ColumnwiseMissingness
+) -> None:
+    """Warn of two habits of laboratories that make a rule untrue."""
+    if isinstance(rule, DetectionLimits) and rule.varies_by_row:
+        limited = np.isfinite(rule.lower) | np.isfinite(rule.upper)
+        hidden = np.isnan(values)
+        only = (limited == hidden).all(axis=0) & hidden.any(axis=0) & ~hidden.all(axis=0)
+        if only.any():
+            names = [moments.names[i] for i in np.flatnonzero(only)]
+            warn(
+                f"limits are given only where values are hidden, in column {name_some(names)}. "
+                "pairwise and truncation need the limit that a seen value was compared with too, or "
+                "they come out wrong; full does not."
+            )
+        return
+    warn_of_piles(limits_reached(values, rule), moments.names, rule)
+
+
+def limits_reached(values: NDArray[np.floating], rule: Missingness | None) -> NDArray[np.float64]:
+    """Count, for each column, values on its lower and upper limit, and the most of any other value.
+
+    Of shape (d, 4), the last two for either limit. Where no value lies on a limit nothing is counted.
+    """
+    out = np.zeros((values.shape[1], 4))
+    if not isinstance(rule, ColumnwiseMissingness) or rule.varies_by_row:
+        return out
+    for i, column in enumerate(values.T):
+        seen_set = rule.column_rule(i).seen_set
+        if not isinstance(seen_set, Interval):
+            continue
+        for side, end in enumerate((seen_set.lower, seen_set.upper)):
+            if np.isfinite(end) and (column == end).any():
+                found, counts = np.unique(column[~np.isnan(column)], return_counts=True)
+                out[i, side] = counts[found == end].sum()
+                out[i, 2 + side] = counts[found != end].max(initial=1)
+    return out
+
+
+def warn_of_piles(
+    reached: NDArray[np.float64], names: Sequence[str], rule: Missingness | None
+) -> None:
+    """Warn of values that seem to stand for those beyond their limit; see ``limits_reached``."""
+    piled = []
+    for i, side in np.argwhere(reached[:, :2] >= FEWEST_PILED):
+        count, usual = reached[i, side], reached[i, 2 + side]
+        if count > PILED_RATIO * usual:
+            assert isinstance(rule, ColumnwiseMissingness)
+            seen_set = rule.column_rule(int(i)).seen_set
+            assert isinstance(seen_set, Interval)
+            end = seen_set.upper if side else seen_set.lower
+            piled.append(f"{names[int(i)]} ({count:.0f} times {end:g})")
+    if piled:
+        remedy = spelled(
+            "set them to NaN, or read them with IntervalData.saturated(rule)", "pass --saturated"
+        )
+        warn(
+            f"values lie exactly on the limit: {name_some(piled)}. If they stand for values beyond it, "
+            f"{remedy}."
+        )
+
+
+def hidden_by(rule: Missingness, data: IntervalData) -> NDArray[np.bool_]:
+    """Mask of the cells that the rule hides if they are hidden: the others may be anything."""
+    if rule.kind is RuleKind.WHOLE_ROWS:
+        return np.ones(data.shape, dtype=bool)
+    values = data.values
+    # A rule that does not fit the table is refused before it is asked for holes.
+    rule.check(values, data.names, ~data.seen)
+    with warnings.catch_warnings():
+        # The solver will say it again, if it looks for the ends of sets at all.
+        warnings.simplefilter("ignore", ApproximationWarning)
+        holes = rule.holes(values, scan_of(values))
+    free = holes.whole_lines[np.maximum(holes.index, 0)]
+    if holes.inequalities is not None:
+        free[:, holes.inequalities.owner] = False
+    return ~free
+
+
+def _suspect_columns(moments: PairMoments, rule: ColumnwiseMissingness) -> NDArray[np.intp]:
+    """Columns whose extremes do not already show that every seen value lies in its set."""
+    if rule.varies_by_row:
+        return np.arange(moments.width)
+    fine = np.zeros(moments.width, dtype=bool)
+    for i, (least, most) in enumerate(zip(moments.smallest, moments.largest, strict=True)):
+        seen_set = rule.column_rule(i).seen_set
+        if isinstance(seen_set, Interval):
+            inside = seen_set.lower < least and most < seen_set.upper
+            fine[i] = inside or seen_set.contains([least, most]).all()
+    return np.flatnonzero(~fine & (np.diag(moments.counts) > 0))
+
+
+def _check_extremes(moments: PairMoments, rule: ColumnwiseMissingness) -> None:
+    for i in _suspect_columns(moments, rule):
+        seen_set = rule.column_rule(i).seen_set
+        assert seen_set is not None
+        for value in (moments.smallest[i], moments.largest[i]):
+            if not seen_set.contains(value):
+                raise ContradictionError(
+                    f"column {moments.names[i]}: the value {value:.12g} was seen, but the rule "
+                    f"shows only {seen_set!r}. Correct the rule or the data."
+                )
+
+
+def _check_pairs(moments: PairMoments) -> None:
+    i, j = np.triu_indices(moments.width, 1)
+    never = np.flatnonzero(moments.counts[i, j] == 0)
+    if never.size:
+        pairs = [f"{moments.names[i[k]]} and {moments.names[j[k]]}" for k in never]
+        raise NotIdentifiedError(
+            f"never seen together in a row: {name_some(pairs)}. Their correlation cannot be "
+            "learned from seen values; leave one column of the pair out, or add rows."
+        )
+
+
+def joint_row_notes(moments: PairMoments) -> list[Note]:
+    """Note for pairs that are seen together in very few rows."""
+    i, j = np.triu_indices(moments.width, 1)
+    counts = moments.counts[i, j]
+    few = np.flatnonzero(counts < FEW_JOINT_ROWS)
+    if few.size == 0:
+        return []
+    few = few[np.argsort(counts[few], kind="stable")]
+    pairs = [f"{moments.names[i[k]]} ~ {moments.names[j[k]]} ({counts[k]:.0f})" for k in few]
+    text = f"Seen together in fewer than {FEW_JOINT_ROWS} rows: {name_some(pairs)}."
+    return [Note(Status.TOO_FEW_JOINT_ROWS, text)]
+
+
+def pair_names(names: tuple[str, ...], chosen: NDArray[np.bool_]) -> list[str]:
+    """Names of the pairs i < j that are marked."""
+    i, j = np.triu_indices(len(names), 1)
+    return [f"{names[i[k]]} ~ {names[j[k]]}" for k in np.flatnonzero(chosen)]

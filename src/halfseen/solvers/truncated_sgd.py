@@ -43,8 +43,7 @@ from halfseen.seeds import Purpose, RandomState, keyed_generator, seed_of
 from halfseen.solvers.domain import Domain, from_upper, upper_entries, upper_triangle
 from halfseen.solvers.loop import iterate
 from halfseen.solvers.newton import minimise
-from halfseen.solvers.prepare import warn
-from halfseen.solvers.prepared_table import Needs, prepared_table
+from halfseen.solvers.prepared_table import Needs, prepared_table, warn
 from halfseen.solvers.result import Estimate, Note, Status
 from halfseen.theta import size_of
 

@@ -29,8 +29,14 @@ from halfseen.solvers.correlations import (
 )
 from halfseen.solvers.domain import Domain
 from halfseen.solvers.newton import minimise
-from halfseen.solvers.prepare import ByColumn, joint_row_notes, pair_names, prepare
-from halfseen.solvers.prepared_table import BY_PAIRS, Needs
+from halfseen.solvers.prepared_table import (
+    BY_PAIRS,
+    ByColumn,
+    Needs,
+    joint_row_notes,
+    pair_names,
+    prepare,
+)
 from halfseen.solvers.result import Estimate, Note, Status, name_some, projection_notes
 
 # Five parameters need at least six rows; with fewer the pair is left to the one-parameter form.

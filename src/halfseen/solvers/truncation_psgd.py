@@ -17,8 +17,7 @@ from halfseen.parallel import single_blas_thread
 from halfseen.seeds import RandomState, seed_of
 from halfseen.solvers.correlations import EIGENVALUE_FLOOR, assemble
 from halfseen.solvers.loop import progress_bar
-from halfseen.solvers.prepare import ByColumn, joint_row_notes, prepare
-from halfseen.solvers.prepared_table import Needs
+from halfseen.solvers.prepared_table import ByColumn, Needs, joint_row_notes, prepare
 from halfseen.solvers.result import Estimate, Note, projection_notes
 from halfseen.solvers.truncated_sgd import ACCURACY, REPEATS, Floats, learn_truncated
 

@@ -21,8 +21,7 @@ from halfseen.missingness.holes import SEEN, Holes, Scan
 from halfseen.missingness.rule_parts import quoted
 from halfseen.solvers.columns import check_columns, check_spreads
 from halfseen.solvers.full_information.expectation import count_sampled, several_pieces
-from halfseen.solvers.prepare import read_moments, warn
-from halfseen.solvers.prepared_table import prepared_table
+from halfseen.solvers.prepared_table import prepared_table, read_moments, warn
 from halfseen.solvers.result import name_some
 from halfseen.theta import parameter_units
 

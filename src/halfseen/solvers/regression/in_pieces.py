@@ -34,7 +34,7 @@ from halfseen.solvers.full_information.rows import KeptRows
 from halfseen.solvers.full_information.shards import count
 from halfseen.solvers.in_pieces import shown, told_by_file
 from halfseen.solvers.piece import Place
-from halfseen.solvers.prepare import warn, warn_of_piles
+from halfseen.solvers.prepared_table import warn, warn_of_piles
 from halfseen.solvers.regression.estimate import RegressionEstimate
 from halfseen.solvers.regression.hiding import Hiding
 from halfseen.solvers.regression.layout import Whitening

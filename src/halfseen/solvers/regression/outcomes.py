@@ -21,7 +21,7 @@ from halfseen.missingness.named_rules import rules as read_rules
 from halfseen.missingness.selection import Selection
 from halfseen.missingness.truncation import RowTruncation
 from halfseen.solvers.full_information.problem import Problem, read_problem, units_of_intervals
-from halfseen.solvers.prepare import limits_reached, warn, warn_of_piles
+from halfseen.solvers.prepared_table import limits_reached, warn, warn_of_piles
 from halfseen.solvers.result import name_some
 
 Floats = NDArray[np.float64]

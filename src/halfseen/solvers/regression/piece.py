@@ -27,7 +27,7 @@ from halfseen.missingness.selection import Selection
 from halfseen.scaling.engine import Arrays
 from halfseen.solvers.full_information.shards import to_arrays
 from halfseen.solvers.piece import Place, rows_from
-from halfseen.solvers.prepare import limits_reached
+from halfseen.solvers.prepared_table import limits_reached
 from halfseen.solvers.regression.layout import Whitening, with_covariates
 from halfseen.solvers.regression.outcomes import Carried, index_of, kind_as_said, read_outcomes
 
