@@ -199,7 +199,7 @@ def most_extreme(curves: Floats) -> bool:
 
     Examples
     --------
-    >>> most_extreme(np.array([[0.0, 3.0, 1.0], [0.5, 1.0, 3.0], [1.0, 2.0, 2.0]]))
+    >>> most_extreme(np.array([[0.0, 3.0, 1.5], [0.5, 1.0, 3.0], [1.0, 2.0, 1.0]]))
     False
     >>> most_extreme(np.array([[0.0, 3.0, 4.0], [0.5, 1.0, 3.0], [1.0, 2.0, 2.0]]))
     True
