@@ -339,6 +339,13 @@ def test_a_column_of_words_is_told_as_such():
     )
 
 
+@pytest.mark.parametrize("words", [["FL", "ND", "NC", "NA"], ["no", "primary", "secondary", "yes"]])
+def test_words_of_which_some_mean_something_elsewhere_are_words(words):
+    message = refused("place,lead\n" + "".join(f"{word},{k}.5\n" for k, word in enumerate(words)))
+    assert f"column place holds no numbers ('{words[0]}'" in message
+    assert "cannot be read" not in message
+
+
 def test_a_column_that_is_only_written_otherwise_is_not_a_column_of_words():
     assert "pass decimal=','" in refused("a;b\n0,5;1\n0,7;2\n")
 

@@ -279,6 +279,12 @@ class ReadColumn:
         )
 
     @property
+    def are_words(self) -> bool:
+        """Whether no cell is a number, and more are unreadable than not detected (ND is a state)."""
+        numbers = np.isfinite(self.lower).any() or np.isfinite(self.upper).any()
+        return not numbers and len(self.problems) > self.not_detected.sum()
+
+    @property
     def missing(self) -> Mask:
         """Mask of the cells that say nothing at all, or could not be read."""
         return np.isneginf(self.lower) & np.isposinf(self.upper) & ~self.not_detected

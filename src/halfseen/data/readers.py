@@ -397,7 +397,7 @@ def _tell_problems(
 
     wrong.sort(key=lambda cell: cell.row)
     if unreadable == "refuse":
-        hopeless = [name for name, cells in read.items() if cells.missing.all()]
+        hopeless = [name for name, cells in read.items() if cells.are_words]
         lines = _unreadable_lines(wrong, hopeless, list(read), show)
         raise UnreadableError(f"{table.source}: " + "\n".join(lines), wrong)
     _warn(
@@ -421,7 +421,8 @@ def _unreadable_lines(
     for name in hopeless:
         of_column = by_column.get(name, [])
         reasons = {cell.reason for cell in of_column}
-        if len(reasons) == 1 and (held := WHOLE_COLUMN.get(*reasons)):
+        if reasons and reasons <= WHOLE_COLUMN.keys():
+            held = WHOLE_COLUMN[min(reasons) if len(reasons) == 1 else NO_NUMBER]
             besides = [one for one in names if one != name]
             of = besides[0] if len(besides) == 1 else ""
             lines.append(whole_column(name, held, (cell.text for cell in of_column), of))
