@@ -338,6 +338,22 @@ def test_a_long_file_is_recognised_in_the_error(tmp_path):
         hs.read_csv(io.StringIO(german), decimal=",")
 
 
+COWS = rows(
+    "protein,Time,Cow,Diet",
+    *(f"3.{k}{t},{t},B0{k},{'barley' if k < 3 else 'lupins'}" for k in range(6) for t in (1, 2, 3)),
+)
+GIRLS = rows(
+    "distance,age,Subject,Sex",
+    *(f"2{k}.{a},{a},M0{k},{'Male' if k % 2 else 'Female'}" for k in range(6) for a in (8, 10)),
+)
+
+
+@pytest.mark.parametrize(("text", "subject"), [(COWS, "Cow"), (GIRLS, "Subject")])
+def test_subjects_are_no_variables_of_what_they_belong_to(text, subject):
+    with pytest.raises(hs.InputError, match=f"column {subject} holds no numbers"):
+        hs.read_csv(io.StringIO(text))
+
+
 @pytest.mark.parametrize("index", ["Analyte", "Sample", None])
 def test_following_the_message_to_leave_words_out_is_warned_of(index):
     with pytest.warns(hs.AssumptionWarning) as caught:

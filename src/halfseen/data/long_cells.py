@@ -476,7 +476,9 @@ def recognise(table: Columns, form: CellFormat) -> LongShape | None:
         named = _is_called(table.names[id], IDS)
         for what in (j for j in (*words, *times) if j != id):
             # Numbers alone are a long table only where names say so.
-            if (named or kinds[what] == "words") and texts.vary_within(id, what):
+            known = named or kinds[what] == "words"
+            known = known and not _is_called(table.names[what], IDS)
+            if known and texts.vary_within(id, what):
                 shape = _with_values(table, texts, id, what, times, values or measured)
                 if shape is not None:
                     return shape
@@ -537,8 +539,11 @@ class _Texts:
         subjects, variables = self.different(id), self.different(what)
         if min(subjects, variables) < 2:
             return False
-        own = self.different(id, what) / subjects
-        return own >= FEWEST_ROWS and own >= LEAST_SHARE * variables
+        pairs = self.different(id, what)
+        if pairs == variables:
+            # Each is of one subject alone, as cows are of one diet: subjects themselves.
+            return False
+        return pairs / subjects >= max(FEWEST_ROWS, LEAST_SHARE * variables)
 
     def constant(self, id: int, place: int) -> bool:
         """Whether a column is the same in all rows of each subject."""
