@@ -117,7 +117,15 @@ def test_columns_and_the_whole_have_one_p_value():
 
     columns = (test(0.04), test(0.7), NormalityTest.absent("y", "no value seen"))
     assert Normality(columns, None).both_counted().p_value == 0.04
+    both = Normality(columns, test(0.01, "completed")).both_counted()
+    assert both.p_value == pytest.approx(0.02)
+    assert [t.adjusted for t in both.columns[:2]] == pytest.approx([0.04, 0.7])
+    # Where both doubt it, the larger is enough.
     both = Normality(columns, test(0.03, "completed")).both_counted()
-    assert both.p_value == pytest.approx(0.06)
-    assert [t.adjusted for t in both.columns[:2]] == pytest.approx([0.08, 1.0])
+    assert both.p_value == both.overall.adjusted == pytest.approx(0.04)
+    both = Normality(columns, test(0.5, "completed")).both_counted()
+    assert [t.adjusted for t in both.columns[:2]] == pytest.approx([0.08, 0.7])
+    # No column was tested.
+    alone = Normality(columns[2:], test(0.03, "completed")).both_counted()
+    assert alone.p_value == 0.03
     assert np.isnan(Normality(columns[2:], None).p_value)

@@ -142,21 +142,32 @@ class Normality:
         """One p-value for one question: whether this is a Gaussian, on these scales.
 
         The least of all tests, adjusted for their number: columns among each other by Holm's method, and
-        all of them and the test of the whole by a factor of two. NaN where nothing was tested.
+        with the test of the whole by Hochberg's. NaN where nothing was tested.
         """
         tests = [*self.columns, *([] if self.overall is None else [self.overall])]
         known = [test.adjusted for test in tests if test.basis != "none"]
         return min(known, default=float("nan"))
 
     def both_counted(self) -> Normality:
-        """Return the tests with p-values that allow for columns and the whole being tested both."""
-        if self.overall is None:
+        """Return the tests with p-values that allow for columns and the whole being tested both.
+
+        Two of them are doubled, but to no more than the larger (Hochberg 1988), which holds for tests
+        that agree more often than by chance. These do: what a column shows the whole shows too.
+        """
+        known = [test.adjusted for test in self.columns if test.basis != "none"]
+        if self.overall is None or not known:
             return self
-        columns, overall = (
-            tuple(replace(t, adjusted=min(2.0 * t.adjusted, 1.0)) for t in tests)
-            for tests in (self.columns, (self.overall,))
+        least, whole = min(known), self.overall.adjusted
+        columns = tuple(
+            replace(test, adjusted=_of_two(test.adjusted, whole)) for test in self.columns
         )
-        return replace(self, columns=columns, overall=overall[0])
+        overall = replace(self.overall, adjusted=_of_two(whole, least))
+        return replace(self, columns=columns, overall=overall)
+
+
+def _of_two(p: float, other: float) -> float:
+    """Return a p-value that allows for another test."""
+    return min(2.0 * p, max(p, other))
 
 
 def p_values(observed: float, simulated: Floats) -> tuple[float, float]:
