@@ -6,8 +6,8 @@ from scipy.special import log_ndtr
 
 import halfseen as hs
 from halfseen.data.interval_data import IntervalData
+from halfseen.solvers.full_information import learn
 from halfseen.solvers.full_information.rows import HeldRows
-from halfseen.solvers.regression import learn_regression
 from halfseen.solvers.regression.alone import Known, log_mass, starts_alone
 from halfseen.solvers.regression.model import Model, Setup
 from halfseen.solvers.regression.outcomes import read_outcomes
@@ -238,7 +238,7 @@ def test_many_rows_are_climbed_by_what_some_of_them_say(monkeypatch):
     guided = hs.regress(FORMULAS, data, SELECTION, random_state=0)
     questions = asked.count(20_000)
     asked.clear()
-    monkeypatch.setattr(learn_regression, "MANY_MORE", np.inf)
+    monkeypatch.setattr(learn, "MANY_MORE", np.inf)
     plain = hs.regress(FORMULAS, data, SELECTION, random_state=0)
     # Both stop where 1e-11 of log-likelihood is left, which is 5e-6 standard errors.
     errors = np.sqrt(np.diag(plain.covariance))

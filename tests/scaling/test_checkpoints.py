@@ -175,10 +175,10 @@ def remember_trials(patch):
     """Make first climbs, which no checkpoint holds, once for all runs."""
     climb, made = learn.climb, {}
 
-    def remembered(rows, m_step, start, settings, climb_only=False):
+    def remembered(rows, m_step, start, settings, climb_only=False, **guide):
         key = settings.most_steps, *(part.tobytes() for part in start)
         if settings.most_steps != learn.TRIAL_STEPS or key not in made:
-            made[key] = climb(rows, m_step, start, settings, climb_only)
+            made[key] = climb(rows, m_step, start, settings, climb_only, **guide)
         return made[key]
 
     patch.setattr(learn, "climb", remembered)

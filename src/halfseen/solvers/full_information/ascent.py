@@ -33,13 +33,14 @@ from halfseen.solvers.full_information.charts import (
     chart_at,
     conjugate_pairs,
 )
-from halfseen.solvers.full_information.climb_state import STALLED_STEPS, State
+from halfseen.solvers.full_information.climb_state import STALLED_STEPS, Guide, State
 from halfseen.solvers.full_information.expectation import Moments, Parameters, Sampling
 from halfseen.solvers.full_information.information import (
+    FEWEST_POINTS,
     LARGEST_STEP_SHARE,
-    Information,
     can_inform,
     information,
+    rows_looked_at,
 )
 from halfseen.solvers.full_information.m_step import (
     Free,
@@ -53,9 +54,10 @@ from halfseen.theta import pack
 Floats = NDArray[np.float64]
 
 # Points for each row that is sampled, at first: between these, as many as keep the number of draws of a
-# step below that. Later as many more, up to the last, as it takes for three averages to have so small a
-# share of the noise that is allowed; no more than so many times as many.
-FIRST_POINTS, FIRST_DRAWS, MOST_POINTS = (16, 64), 2**18, 512
+# step below that. (A step with 32 takes 1.1 times as long as one with 16 and has a third of its noise.)
+# Later as many more, up to the last, as it takes for three averages to have so small a share of the
+# noise that is allowed; no more than so many times as many.
+FIRST_POINTS, FIRST_DRAWS, MOST_POINTS = (32, 64), 2**18, 512
 SHARE_OF_NOISE, MOST_TIMES = 1.0, 4
 # Gain in log-likelihood, in all, that may be left to be had. At the end of the climb, where more points
 # are then taken: so much, or so much for each parameter (the truth is half a unit for each below it).
@@ -74,6 +76,10 @@ CLIMBING_SEED = 0
 FEWEST_AVERAGED, MOST_AVERAGED = 3, 64
 # Where directions are not explored, an information from so many standard errors away is found anew.
 STALE = 0.1
+# By what share parameters may have changed since the information was found, where it is sampled.
+ALLOWED_CHANGE = 1e-2
+# Directions are not explored where what is known of each is so many times its error.
+KNOWN = 2.0
 # The step that ends them is the last if it promises no more than so many times their noise, or changes
 # no variance, in any direction, by more than this factor.
 MUCH_NOISE, LAST_CHANGE = 4.0, 1.5
@@ -120,8 +126,10 @@ class Ascent:
         Of the shifts of the averages.
     climb_only : bool
         Whether to end with the climb.
-    guide : Information, optional
-        What some of the rows say of the curvature at the start, as of all rows.
+    guide : Guide, optional
+        What some of the rows say at the start.
+    scouting : bool
+        Whether to end with the climb, and what is known there: these are some of the rows.
     """
 
     name = "full"
@@ -137,10 +145,11 @@ class Ascent:
         with_information: bool,
         seed: int = 0,
         climb_only: bool = False,
-        guide: Information | None = None,
+        guide: Guide | None = None,
+        scouting: bool = False,
     ) -> None:
         self.rows, self.m_step, self.accuracy, self.steps = rows, m_step, accuracy, steps
-        self.seed, self.climb_only, self.guide = seed, climb_only, guide
+        self.seed, self.climb_only, self.guide, self.scouting = seed, climb_only, guide, scouting
         self.mean, self.covariance = mean, covariance
         self.n, d = rows.overview.shape
         self.count = m_step.count(d)
@@ -151,7 +160,8 @@ class Ascent:
         self.nothing_hidden = gaussian and not rows.overview.hidden.any()
         # Paths jump between the pieces of a set, and scores with them: differences of those say nothing.
         self.explores = self.sampled > 0 and rows.overview.convex
-        self.first_points = int(np.clip(FIRST_DRAWS // max(1, self.sampled), *FIRST_POINTS))
+        points = int(np.clip(FIRST_DRAWS // max(1, self.sampled), *FIRST_POINTS))
+        self.first_points = points if guide is None else guide.points
         self.allowed = NEAR_THE_TOP * max(1.0, self.count / MANY_PARAMETERS)
         # Those of which every value is seen have their own moments, in closed form.
         whole = np.flatnonzero(rows.overview.hidden == 0)
@@ -164,8 +174,13 @@ class Ascent:
         """Start where told."""
         phase = "settling" if self.m_step.structure.regularised else "climbing"
         place = self.mean, self.covariance
-        origin = None if self.guide is None else place
-        return State(*place, phase, points=self.first_points, order=place, origin=origin)
+        if self.guide is None:
+            return State(*place, phase, points=self.first_points, order=place)
+        phase = "climbing" if self.scouting else "polishing"
+        known, points, noise = self.guide.information, self.guide.points, self.guide.noise
+        return State(
+            *place, phase, points=points, noise=noise, order=place, origin=place, information=known
+        )
 
     def step(self, state: State) -> tuple[State, dict[str, Any]]:
         """Ask the rows once, and move the parameters."""
@@ -221,20 +236,31 @@ class Ascent:
     def curvature(self, state: State) -> Curvature:
         """Return what is known of the inverse of the information, in coordinates of the state."""
         known = state.information
-        if known is None and self._guided(state):
-            known = self.guide
         if known is not None:
             return Curvature(known.inverse(LARGEST_STEP_SHARE), state.pairs)
         return Curvature(self.chart(state).complete_inverse, state.pairs)
 
-    def _guided(self, state: State) -> bool:
-        """Whether coordinates are still those of the guide."""
-        if self.guide is None or state.origin is None:
+    def _knows_curvature(self, state: State) -> bool:
+        """Whether the information is known well enough in every direction.
+
+        Its largest error is about the root of parameters over rows; where all are looked at, over all of
+        their points.
+        """
+        known = state.information
+        if known is None:
             return False
-        chart = self.guide.chart
-        return np.array_equal(state.origin[0], chart.mean) and np.array_equal(
-            state.origin[1], chart.covariance
-        )
+        looks = rows_looked_at(self.rows.overview, self.count)
+        if looks == self.n:
+            looks *= FEWEST_POINTS
+        if self.guide is not None and np.array_equal(known.chart.mean, self.guide.place[0]):
+            looks = self.guide.rows
+        left = 1.0 - known.missing.max(initial=0.0)
+        return bool(left >= KNOWN * math.sqrt(self.count / looks))
+
+    def _informs_early(self, state: State) -> bool:
+        """Whether an information from here will do at the top too, by what is left to be gained."""
+        left = math.sqrt(2.0 * state.gain / max(self.count, 1))
+        return not self.explores or left <= ALLOWED_CHANGE * math.sqrt(self.n)
 
     def _ask(
         self,
@@ -413,14 +439,16 @@ class Ascent:
             if not self._singular(state):
                 self._put_in_order(state)
                 self._settle_here(state)
-                if self.explores:
+                if self.with_information and self._informs_early(state):
+                    self._inform(state)
+                if self.explores and not self._knows_curvature(state):
                     known = state.score if state.points <= self.first_points else None
                     self._explore(state, state.score, known)
-                elif self.with_information:
-                    self._inform(state)
             points = self._more_points(state) if self.sampled else state.points
             state.noise *= state.points / points
-            if points > state.points:
+            if self.scouting:
+                state.phase, state.points = "ended", points
+            elif points > state.points:
                 # The same place, with other points.
                 state.points, state.moments = points, None
             else:
@@ -435,18 +463,13 @@ class Ascent:
             state.moments, state.value = self._ask(state, state.mean, state.covariance)
 
     def _settle_here(self, state: State) -> None:
-        """Make the place the origin of the coordinates; what steps showed elsewhere is forgotten.
-
-        Not as long as a guide knows more of the curvature than complete rows.
-        """
-        if not self._guided(state):
-            state.origin, state.pairs = (state.mean, state.covariance), []
+        """Make the place the origin of the coordinates; what steps showed elsewhere is forgotten."""
+        state.origin, state.pairs = (state.mean, state.covariance), []
         assert state.moments is not None
         state.score = self.chart(state).score(state.moments, state.mean, state.covariance)
 
     def _inform(self, state: State) -> None:
         """Find the information here, and take its coordinates."""
-        self.guide = None
         self._settle_here(state)
         state.information = information(self.rows, self.chart(state), CLIMBING_SEED)
 
@@ -501,8 +524,9 @@ class Ascent:
         if count < FEWEST_AVERAGED:
             return
         scores = np.array(state.scores)
-        if count == FEWEST_AVERAGED and self.explores:
-            self._explore(state, scores.mean(axis=0))
+        if count == FEWEST_AVERAGED and self.explores and not self._knows_curvature(state):
+            known = state.scores[0] if state.points <= self.first_points else None
+            self._explore(state, scores.mean(axis=0), known)
         curvature = self.curvature(state)
         scatter = scores - scores.mean(axis=0)
         noise = sum(curvature.gain(one) for one in scatter) / (count * (count - 1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,33 @@ Floats = NDArray[np.float64]
 
 # Gains that are remembered, to see a climb stall.
 STALLED_STEPS = 8
+
+
+class Guide(NamedTuple):
+    """What a climb on some of the rows says to one on all: the place that it came to is its start.
+
+    Attributes
+    ----------
+    information : Information
+        As of all rows, at that place.
+    rows : int
+        How many rows said so.
+    points : int
+        For each row that is sampled.
+    noise : float
+        What a score from these promises at the top: no more for many rows than for few, as scores vary
+        with the rows and what they promise is divided by their number.
+    """
+
+    information: Information
+    rows: int
+    points: int
+    noise: float
+
+    @property
+    def place(self) -> tuple[Floats, Floats]:
+        """The mean and covariance that were come to."""
+        return self.information.chart.mean, self.information.chart.covariance
 
 
 @dataclass

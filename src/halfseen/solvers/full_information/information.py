@@ -42,6 +42,7 @@ from halfseen.solvers.full_information.expectation import (
     lattice,
 )
 from halfseen.solvers.full_information.m_step import MStep
+from halfseen.solvers.full_information.problem import Overview
 from halfseen.solvers.full_information.rows import Rows
 from halfseen.theta import entries, size_of, stands_for, symmetric, triangle
 
@@ -54,6 +55,9 @@ MOST_PARAMETERS = 1000
 MOST_DIFFERENCES, DIFFERENCE = 300, 0.1
 # Products of scores in all, draws in all, and rows at least: what decides how many rows are looked at.
 MOST_PRODUCTS, MOST_DRAWS, FEWEST_ROWS = 4e10, 2**23, 4096
+# More rows for each parameter than these are not needed: errors of the information, as shares of it, are
+# about the root of one over them in the worst direction, and those of standard errors half of that.
+ENOUGH_EACH = 1000
 # Points for each row that is sampled, twice: between these, as many as make errors of shares so small.
 FEWEST_POINTS, MOST_POINTS, SHARE_ERROR = 16, 128, 0.04
 # Largest share of missing information that is told from 1: beyond, standard errors are a lower bound.
@@ -273,14 +277,20 @@ def whole_information(chart: Chart, seen: Floats) -> Information:
     return Information(chart, directions, missing, np.zeros(missing.size), missing)
 
 
-def _chosen_rows(rows: Rows, size: int, seed: int) -> NDArray[np.intp]:
-    """All rows, or as many as there is time for, drawn without replacement."""
-    n = rows.overview.shape[0]
+def rows_looked_at(about: Overview, size: int) -> int:
+    """Return how many rows are looked at: all, or as many as there is time for, or as are enough."""
+    n = about.shape[0]
     # Of rows that are not sampled no more than two cells count; blanks are integrated.
-    cells = MOST_INTEGRATED + rows.overview.sampled / n
+    cells = MOST_INTEGRATED + about.sampled / n
     features = min(cells + 0.5 * cells * (cells + 1.0), 2.0 * MOST_POINTS)
     most = min(MOST_PRODUCTS / (size * size * max(features, 1.0)), MOST_DRAWS / max(cells, 1.0))
-    most = max(FEWEST_ROWS, int(min(most, n)))
+    most = min(most, ENOUGH_EACH * size)
+    return min(n, max(FEWEST_ROWS, int(min(most, n))))
+
+
+def _chosen_rows(rows: Rows, size: int, seed: int) -> NDArray[np.intp]:
+    """Return the rows that are looked at, drawn without replacement where these are not all."""
+    n, most = rows.overview.shape[0], rows_looked_at(rows.overview, size)
     if n <= most:
         return np.arange(n)
     rng = keyed_generator(seed, Purpose.INFORMATION)

@@ -12,14 +12,20 @@ from numpy.typing import NDArray
 from scipy.special import chdtri
 
 from halfseen.gaussian import Gaussian
-from halfseen.solvers.full_information.ascent import Ascent, complete_errors
+from halfseen.solvers.full_information.ascent import (
+    ALLOWED_CHANGE,
+    CLIMBING_SEED,
+    Ascent,
+    complete_errors,
+)
 from halfseen.solvers.full_information.charts import Chart
 from halfseen.solvers.full_information.checkpoint import Checkpoint
-from halfseen.solvers.full_information.climb_state import State
+from halfseen.solvers.full_information.climb_state import Guide, State
 from halfseen.solvers.full_information.information import (
     Information,
     can_inform,
     information,
+    rows_looked_at,
 )
 from halfseen.solvers.full_information.m_step import (
     MStep,
@@ -58,8 +64,10 @@ VERY_FEW_ROWS = 3
 AS_GOOD_AS_EQUAL = 1.0 - 1e-5
 # Standard errors so many times those of complete data are named.
 MUCH_LARGER = 4.0
-# By what share parameters may have changed since the information was found, where it is sampled.
-ALLOWED_CHANGE = 1e-2
+# Some of the rows climb first, where there are so many times as many: this share of them, but no fewer
+# than this, and than this for each parameter (whose information they then know to a quarter, in all
+# directions together), and no more than have so many cells.
+MANY_MORE, SHARE_OF_ROWS, GUIDES, GUIDES_EACH, GUIDING_CELLS = 4, 8, 4000, 20, 2**21
 
 
 @dataclass(frozen=True)
@@ -98,12 +106,13 @@ def climb(
     start: tuple[Floats, Floats],
     settings: Settings,
     climb_only: bool = False,
-    guide: Information | None = None,
+    guide: Guide | None = None,
+    scouting: bool = False,
 ) -> Climb:
     """Climb from a start until the top is reached, or the steps are used up."""
     solver = Ascent(
         rows, m_step, *start, settings.accuracy, settings.most_steps,
-        settings.standard_errors, settings.seed, climb_only, guide,
+        settings.standard_errors, settings.seed, climb_only, guide, scouting,
     )  # fmt: skip
     state, history = iterate(solver, settings.progress, settings.checkpoint)
     near = state.gain <= solver.allowed or singular(m_step.scatter(state.covariance))
@@ -174,6 +183,38 @@ def likely_tops(
     return tops_from(rows, m_step, starts, settings)
 
 
+def guided(
+    rows: Rows, m_step: MStep, start: tuple[Floats, Floats], settings: Settings
+) -> Guide | None:
+    """Climb on some of the rows first, where there are many more than it takes.
+
+    Their top is about a standard error of theirs from that of all, and they know the curvature there: a
+    few questions to all rows are left. Some of these may have climbed on some of them before. None where
+    all are to climb from the start: where the likelihood may have several tops, or none, and where these
+    rows say next to nothing of some direction, as of what only rare rows show.
+    """
+    about = rows.overview
+    n, d = about.shape
+    one_top = about.convex and not about.bound and bool(about.hidden.any())
+    if not one_top or not math.isinf(rows.degrees) or not can_inform(m_step, d):
+        return None
+    count = m_step.count(d)
+    fewest = max(GUIDES, GUIDES_EACH * count)
+    if n < MANY_MORE * fewest:
+        return None
+    used = max(fewest, min(n // SHARE_OF_ROWS, GUIDING_CELLS // d))
+    # The same for every seed, as all of the way up.
+    some = rows.sample(used, CLIMBING_SEED)
+    before = guided(some, m_step, start, settings)
+    alone = replace(settings, standard_errors=True, progress=False, checkpoint=None)
+    first = start if before is None else before.place
+    state = climb(some, m_step, first, alone, guide=before, scouting=True).state
+    known = state.information
+    if known is None or used * (1.0 - known.missing.max(initial=0.0)) < GUIDES_EACH:
+        return None
+    return Guide(known.of_rows(n), used, state.points, state.noise)
+
+
 def learn(
     rows: Rows,
     m_step: MStep,
@@ -202,11 +243,13 @@ def learn(
             ]
     if len(tops) > 1 or (about.bound and structure.name != "known"):
         notes.append(Note(Status.NO_GLOBAL_GUARANTEE, ""))
-    found = climb(rows, m_step, start, settings)
+    guide = None if follow_start or tops else guided(rows, m_step, start, settings)
+    start = start if guide is None else guide.place
+    found = climb(rows, m_step, start, settings, guide=guide)
     found = replace(found, history=[*before, *found.history])
     state = found.state
     gaussian = Gaussian(*about.to_units(found.mean, found.covariance))
-    known = _information(rows, m_step, found, settings)
+    known = _information(rows, m_step, found, settings, guide)
     uncertainty = _standard_errors(rows, m_step, found, known, settings)
     history.update(
         steps=len(found.history),
@@ -248,7 +291,9 @@ def _count(m_step: MStep, precision: Floats | None, d: int) -> int:
     return m_step.count(d) - zeros
 
 
-def _information(rows: Rows, m_step: MStep, found: Climb, settings: Settings) -> Information | None:
+def _information(
+    rows: Rows, m_step: MStep, found: Climb, settings: Settings, guide: Guide | None
+) -> Information | None:
     """Return the information at the estimate; None where it is not wanted, or cannot be had."""
     about = rows.overview
     if not settings.standard_errors or not can_inform(m_step, about.shape[1], rows.degrees):
@@ -258,7 +303,11 @@ def _information(rows: Rows, m_step: MStep, found: Climb, settings: Settings) ->
     known = found.state.information
     # So many standard errors are a share of one over the root of the rows of the parameters' own size.
     allowed = ALLOWED_CHANGE * np.sqrt(about.shape[0]) if about.sampled else 0.0
-    if known is None or known.moved(found.mean, found.covariance) > allowed:
+    # What some rows say will do, if no more would be looked at, and none is known in closed form.
+    few = guide is not None and (
+        guide.rows < rows_looked_at(about, m_step.count(about.shape[1])) or not about.hidden.all()
+    )
+    if known is None or few or known.moved(found.mean, found.covariance) > allowed:
         chart = Chart(m_step, found.mean, found.covariance, about.shape[0])
         known = information(rows, chart, settings.seed)
     return known

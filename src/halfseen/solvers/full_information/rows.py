@@ -66,10 +66,13 @@ class Rows(ABC):
         Degrees of freedom of their t distribution; infinite for a Gaussian.
     weights : array of shape (n,) or None
         What each row counts, 1 on average.
+    n_jobs : int or None
+        Threads that ask those in memory; None for all cores.
     """
 
     degrees = math.inf
     weights: Floats | None = None
+    n_jobs: int | None = None
 
     def __init__(self, overview: Overview) -> None:
         self.overview = overview
@@ -101,7 +104,7 @@ class Rows(ABC):
         if self.weights is not None:
             own = self.weights[chosen]
             problem = replace(problem, weights=own / own.mean())
-        return HeldRows(problem).with_degrees(self.degrees)
+        return HeldRows(problem, self.n_jobs).with_degrees(self.degrees)
 
     @abstractmethod
     def total(self, work: BlockWork, at: Parameters, sampling: Sampling, *common: Any) -> Any:

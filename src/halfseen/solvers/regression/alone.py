@@ -36,7 +36,7 @@ HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 # Newton's steps, halvings of one, the share of the promised gain that a step must bring, and the gain in
 # log-likelihood that may be left: the engine goes on from here, and its own end is stricter.
 MOST_STEPS, MOST_HALVINGS, PROMISED, ENOUGH = 50, 40, 1e-4, 1e-9
-# Rows that are looked at where they are kept elsewhere.
+# Rows that are looked at where they are kept elsewhere, or where several outcomes go on together.
 START_ROWS = 4000
 # Log-likelihoods are compared to so many of their digits.
 ROUNDING = 1e-14
@@ -219,16 +219,26 @@ class Alone(NamedTuple):
 
 
 def starts_alone(setup: Setup, seed: int) -> Alone | None:
-    """Bring every outcome to its own top: of all rows, or of some where rows are kept elsewhere.
+    """Bring every outcome to its own top: of all rows, or of some of them where that is but a start.
 
     None where a set has several pieces, where inequalities bind cells together, or where an outcome
     has no top of its own.
     """
-    about = setup.rows.overview
+    about, rows = setup.rows.overview, setup.rows
     if about.bound or not about.convex:
         return None
-    rows = setup.rows
-    problem = (rows if isinstance(rows, HeldRows) else rows.held(START_ROWS, seed)).problem
+    if not isinstance(rows, HeldRows):
+        return _alone(setup, rows.held(START_ROWS, seed).problem)
+    if setup.step.outcomes > 1 and about.shape[0] > START_ROWS:
+        found = _alone(setup, rows.held(START_ROWS, seed).problem)
+        if found is not None:
+            return found
+    return _alone(setup, rows.problem)
+
+
+def _alone(setup: Setup, problem: Problem) -> Alone | None:
+    """Bring every outcome to its own top, of these rows."""
+    about = setup.rows.overview
     terms, errors = setup.step.parts
     q, k = terms.offset.shape
     given = np.full(q, np.nan)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -12,16 +13,17 @@ from scipy.linalg import block_diag
 
 from halfseen.parallel import single_blas_thread
 from halfseen.seeds import Purpose
-from halfseen.solvers.full_information.ascent import Ascent
+from halfseen.solvers.full_information.ascent import ALLOWED_CHANGE, Ascent
 from halfseen.solvers.full_information.checkpoint import Run, describe_run
-from halfseen.solvers.full_information.expectation import Sampling
-from halfseen.solvers.full_information.information import Information, can_inform
+from halfseen.solvers.full_information.climb_state import Guide
+from halfseen.solvers.full_information.expectation import Parameters, Sampling
+from halfseen.solvers.full_information.information import Information
 from halfseen.solvers.full_information.learn import (
-    ALLOWED_CHANGE,
     Climb,
     Settings,
     bound_notes,
     climb,
+    guided,
     likely_tops,
     short_note,
 )
@@ -52,9 +54,6 @@ Floats = NDArray[np.float64]
 
 # Steps of each equation by itself, before residuals may go together; and rows that a start is made from.
 START_STEPS, START_ROWS = 30, 4000
-# Rows that climb first, and for each parameter: their information is then known to a quarter, in all
-# directions together (√(1/20)). And how many times as many there must be for that to pay.
-GUIDES, GUIDES_EACH, MANY_MORE = 4000, 20, 4
 # Residuals with a smaller variance, in units of what is seen, are as good as zero.
 NO_VARIANCE = 1e-8
 # Shifts of the points of rows that are sampled, for the log-likelihood, and points of each: more, where
@@ -122,7 +121,7 @@ def top_of(setup: Setup, settings: Settings, alone: Alone | None) -> Top:
         start = tops[0].mean, tops[0].covariance
         history["likelihoods_of_starts"] = heights
     elif setup.step.outcomes > 1 or alone is None:
-        start, guide = _guided_start(setup, start, settings)
+        guide = guided(setup.rows, setup.step, start, settings)
     return top_from(setup, settings, start, guide)._replace(history=history, tops=len(tops))
 
 
@@ -130,11 +129,13 @@ def top_from(
     setup: Setup,
     settings: Settings,
     start: tuple[Floats, Floats],
-    guide: Information | None = None,
+    guide: Guide | None = None,
 ) -> Top:
-    """Climb from one start."""
+    """Climb from one start, or from that of a guide."""
+    start = start if guide is None else guide.place
     climbed = climb(setup.rows, setup.step, start, settings, guide=guide)
-    return Top(setup, climbed, _information(setup, climbed, settings), None, {}, 0)
+    known = _information(setup, climbed, settings, guide is not None)
+    return Top(setup, climbed, known, None, {}, 0)
 
 
 def _top_with_cuts(setup: Setup, settings: Settings, alone: Alone | None) -> Top:
@@ -179,30 +180,6 @@ def _uphill(
     return top, vector
 
 
-def _guided_start(
-    setup: Setup, start: tuple[Floats, Floats], settings: Settings
-) -> tuple[tuple[Floats, Floats], Information | None]:
-    """Climb on some of the rows first, where there are many more.
-
-    Their top is within a standard error of theirs of that of all, and they know the curvature
-    there: what is left to climb takes a few questions to all rows. With the place comes that
-    information, as of all rows; None where all are to climb from the start.
-    """
-    rows, step = setup.rows, setup.step
-    n, d = rows.overview.shape
-    count = max(GUIDES, GUIDES_EACH * step.count(d))
-    one_top = rows.overview.convex and not rows.overview.bound
-    if n < MANY_MORE * count or not one_top or not can_inform(step, d):
-        return start, None
-    some = rows.sample(count, settings.seed)
-    few = replace(settings, standard_errors=False, progress=False, checkpoint=None)
-    top = climb(some, step, start, few, climb_only=True)
-    if no_top(setup, top):
-        return start, None
-    chart = RegressionChart(step, top.mean, top.covariance, count)
-    return (top.mean, top.covariance), chart.own_information(some, settings.seed).of_rows(n)
-
-
 def start_of(setup: Setup, settings: Settings, alone: Alone | None) -> tuple[Floats, Floats]:
     """Return where to start: each equation by itself, and then residuals that may go together.
 
@@ -238,15 +215,20 @@ def no_top(setup: Setup, found: Climb) -> bool:
     return singular(residual) or bool((np.diag(residual) < NO_VARIANCE).any())
 
 
-def _information(setup: Setup, found: Climb, settings: Settings) -> Information | None:
-    """Return the information at the estimate; None where it is not wanted, or there is no top."""
+def _information(
+    setup: Setup, found: Climb, settings: Settings, guided: bool
+) -> Information | None:
+    """Return the information at the estimate; None where it is not wanted, or there is no top.
+
+    That of a climb with a guide is what some of the rows say.
+    """
     if not settings.standard_errors or no_top(setup, found):
         return None
     known = found.state.information
     n = setup.rows.overview.shape[0]
     # So many standard errors are a share of one over the root of the rows of the parameters' own size.
     allowed = ALLOWED_CHANGE * math.sqrt(n) if setup.rows.overview.sampled else 0.0
-    if known is None or known.moved(found.mean, found.covariance) > allowed:
+    if known is None or guided or known.moved(found.mean, found.covariance) > allowed:
         chart = RegressionChart(setup.step, found.mean, found.covariance, n)
         known = chart.own_information(setup.rows, settings.seed)
     return known
@@ -323,6 +305,23 @@ def derivatives(setup: Setup, chart: RegressionChart) -> Floats:
     return block_diag(first, units[:, None] * chart.errors_derivatives)
 
 
+def _replicated(
+    rows: Rows,
+    place: tuple[Floats, Floats],
+    order: Parameters,
+    counts: Sequence[int],
+    allowed: float,
+) -> tuple[float, float, int]:
+    """Return a log-likelihood that is sampled, its error, and how many points made that small enough."""
+    for points in counts:
+        ask = [Sampling(points, 0, k, Purpose.LIKELIHOOD, order) for k in range(REPLICATES)]
+        values = np.array([rows.expect(*place, one)[1] for one in ask])
+        error = float(values.std(ddof=1)) / math.sqrt(REPLICATES)
+        if error < allowed or REPLICATES * points * rows.overview.sampled > MOST_DRAWS:
+            break
+    return float(values.mean()), error, points
+
+
 def log_likelihood(setup: Setup, found: Climb) -> tuple[float, float]:
     """Return the log-likelihood of outcomes given regressors, and its Monte-Carlo error.
 
@@ -332,14 +331,15 @@ def log_likelihood(setup: Setup, found: Climb) -> tuple[float, float]:
     n, d = rows.overview.shape
     if rows.overview.sampled:
         place = found.mean, found.covariance
-        order = split(*place, q).parameters()
-        for points in POINTS:
-            ask = [Sampling(points, 0, k, Purpose.LIKELIHOOD, order) for k in range(REPLICATES)]
-            values = np.array([rows.expect(*place, one)[1] for one in ask])
-            value, error = values.mean(), values.std(ddof=1) / math.sqrt(REPLICATES)
-            draws = REPLICATES * points * rows.overview.sampled
-            if error < ENOUGH_KNOWN or draws > MOST_DRAWS:
-                break
+        # The order of the climb, in which rows are laid out already.
+        order = Parameters.of(*(found.state.order or place))
+        enough: tuple[int, ...] = POINTS
+        if n > START_ROWS:
+            # How much rows vary is asked of some: many questions to all are what takes time.
+            some, share = rows.sample(START_ROWS, 0), math.sqrt(START_ROWS / n)
+            points = _replicated(some, place, order, POINTS, share * ENOUGH_KNOWN)[2]
+            enough = POINTS[POINTS.index(points) :]
+        value, error, _ = _replicated(rows, place, order, enough, ENOUGH_KNOWN)
     else:
         value, error = rows.expect(found.mean, found.covariance, Sampling(1, 0))[1], 0.0
     of_regressors = -0.5 * (n * (d - q) * math.log(2.0 * math.pi) + setup.squares)
