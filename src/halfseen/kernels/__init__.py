@@ -9,6 +9,7 @@ import numba
 from numba.core.caching import FunctionCache
 
 from halfseen.errors import HalfseenWarning
+from halfseen.kernels.compiling import InnerCompiler, KernelCompiler
 
 # How kernels are compiled. NaN and infinity are data here: no flag may assume that there are none.
 KERNEL: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
@@ -21,7 +22,8 @@ def njit(*, cache: bool, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function as ``numba.njit`` does, also where what is compiled cannot be kept."""
 
     def compiled(kernel: Callable[..., Any]) -> Any:
-        dispatcher = numba.njit(**options)(kernel)
+        compiler = InnerCompiler if options.get("no_cpython_wrapper") else KernelCompiler
+        dispatcher = numba.njit(pipeline_class=compiler, **options)(kernel)
         if cache:
             # Numba keeps it beside the modules, or else in the user's cache folder. Where neither can
             # be written, as in some containers, it would refuse.

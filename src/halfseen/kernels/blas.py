@@ -14,15 +14,18 @@ for name in ("dsyrk", "dgemm"):
 # Addresses of everything: characters, whole numbers and arrays.
 _dsyrk = types.ExternalFunction("halfseen_dsyrk", types.void(*[types.intp] * 10))
 _dgemm = types.ExternalFunction("halfseen_dgemm", types.void(*[types.intp] * 13))
+# What BLAS is told: an upper triangle, of products of columns or of rows; one transposed and one plain.
+OF_COLUMNS, OF_ROWS, PLAIN_SECOND = (
+    np.array([*text], dtype="S1").view(np.uint8) for text in ("UN", "UT", "TN")
+)
+ONE = np.array([1.0])
 
 
 @njit(**KERNEL)
 def add_products(F, total):
     """Add FᵀF to the lower triangle of ``total``: half of the work of a product."""
-    letters = np.array([ord("U"), ord("N")], dtype=np.uint8)
     # For Fortran all arrays are transposed: F has a column for each of its rows.
-    sizes = np.array([F.shape[1], F.shape[0], F.shape[1]], dtype=np.int32)
-    _call_dsyrk(letters, sizes, np.array([1.0]), F, total)
+    _call_dsyrk(OF_COLUMNS, _sizes(F.shape[1], F.shape[0], F.shape[1]), F, total)
 
 
 @njit(**KERNEL)
@@ -39,15 +42,15 @@ def add_masked_products(values, mask, rows, sums, cross):
         _add_product(values, mask, sums)
     else:
         some, part = np.empty((different, mask.shape[1])), np.zeros((wide, different))
+        # A loop: the text of the error that an assignment of rows may raise takes seconds to compile.
         for i in range(d):
-            some[place[i]] = mask[i]
+            for r in range(mask.shape[1]):
+                some[place[i], r] = mask[i, r]
         _add_product(values, some, part)
         for i in range(wide):
             for j in range(d):
                 sums[i, j] += part[i, place[j]]
-    letters = np.array([ord("U"), ord("T")], dtype=np.uint8)
-    sizes = np.array([d, mask.shape[1], mask.shape[1]], dtype=np.int32)
-    _call_dsyrk(letters, sizes, np.array([1.0]), values, cross)
+    _call_dsyrk(OF_ROWS, _sizes(d, mask.shape[1], mask.shape[1]), values, cross)
 
 
 @njit(**INNER)
@@ -71,24 +74,29 @@ def _number_masks(mask, rows, place):
 @njit(**INNER)
 def _add_product(A, B, total):
     """Add A Bᵀ to ``total``."""
-    letters = np.array([ord("T"), ord("N")], dtype=np.uint8)
     # For Fortran all arrays are transposed: B Aᵀ is asked for.
-    sizes = np.array([B.shape[0], A.shape[0], A.shape[1]], dtype=np.int32)
-    _call_dgemm(letters, sizes, np.array([1.0]), B, A, total)
+    _call_dgemm(PLAIN_SECOND, _sizes(B.shape[0], A.shape[0], A.shape[1]), B, A, total)
+
+
+@njit(**INNER)
+def _sizes(m, n, k):
+    sizes = np.empty(3, dtype=np.int32)
+    sizes[0], sizes[1], sizes[2] = m, n, k
+    return sizes
 
 
 # Whoever calls these holds the arrays until they are back: addresses hold nothing.
 
 
 @njit(**INNER)
-def _call_dgemm(letters, sizes, one, A, B, total):
+def _call_dgemm(letters, sizes, A, B, total):
     m, n, k = sizes.ctypes.data, sizes.ctypes.data + 4, sizes.ctypes.data + 8
-    letter, number, a, b = letters.ctypes.data, one.ctypes.data, A.ctypes.data, B.ctypes.data
+    letter, number, a, b = letters.ctypes.data, ONE.ctypes.data, A.ctypes.data, B.ctypes.data
     _dgemm(letter, letter + 1, m, n, k, number, a, k, b, k, number, total.ctypes.data, m)
 
 
 @njit(**INNER)
-def _call_dsyrk(letters, sizes, one, F, total):
+def _call_dsyrk(letters, sizes, F, total):
     n, k, stride = sizes.ctypes.data, sizes.ctypes.data + 4, sizes.ctypes.data + 8
-    letter, number = letters.ctypes.data, one.ctypes.data
+    letter, number = letters.ctypes.data, ONE.ctypes.data
     _dsyrk(letter, letter + 1, n, k, number, F.ctypes.data, stride, number, total.ctypes.data, n)
