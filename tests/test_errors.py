@@ -1,6 +1,7 @@
 """Errors know the cell that they are about, and are told in the words of whoever reads them."""
 
 import ast
+import io
 import pickle
 import shlex
 from pathlib import Path
@@ -85,3 +86,27 @@ def test_what_is_advised_is_there():
     advised = {word for text in _advised() for word in text.split() if word.startswith("--")}
     assert {"--blank", "--columns", "--no-companions", "--saturated", "--quick"} <= advised
     assert advised <= options_of_commands()[""]
+
+
+def _read_few_values():
+    return hs.read_csv(io.StringIO("lead,male\n" + "".join(f"{k}.5,{k % 2}\n" for k in range(12))))
+
+
+def _read_numbers_as_names():
+    return hs.read_csv(io.StringIO("1,2\n3.5,4.5\n5.5,6.5\n7.5,8.5\n"))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: hs.between(0.0, 2.0) | hs.between(1.0, 3.0),
+        _read_few_values,
+        _read_numbers_as_names,
+        lambda: hs.fit(np.append(np.arange(30.0), 2.5)[:, None], hs.rounded(1.0)),
+    ],
+)
+def test_warnings_point_at_whoever_called_the_package(call):
+    """Whichever door was taken, and however deep what warns lies behind it."""
+    with pytest.warns(hs.HalfseenWarning) as caught:
+        call()
+    assert {one.filename for one in caught} == {__file__}

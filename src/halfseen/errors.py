@@ -1,4 +1,4 @@
-"""Typed errors and warnings, and how what to try is spelled.
+"""Typed errors and warnings, how what to try is spelled, and where a warning points.
 
 An error says what was expected, what came (row, column, value) and what to try. Whoever reads a table
 from elsewhere may count its rows otherwise, so the place of a cell is kept beside the sentence.
@@ -6,7 +6,9 @@ from elsewhere may count its rows otherwise, so the place of a cell is kept besi
 
 from __future__ import annotations
 
+import inspect
 import shlex
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -136,3 +138,11 @@ def argument(name: str, *value: Any) -> str:
     plain = _OPTIONS.get(f"{name}=", f"--{name.replace('_', '-')}")
     option = " ".join([plain, *(shlex.quote(str(one)) for one in value)])
     return spelled(python, _OPTIONS.get(python, option))
+
+
+def warn(text: str, category: type[HalfseenWarning] = AssumptionWarning) -> None:
+    """Warn whoever called into the package: of how the input was read, unless it is something else."""
+    depth, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("halfseen."):
+        frame, depth = frame.f_back, depth + 1
+    warnings.warn(text, category, stacklevel=depth)

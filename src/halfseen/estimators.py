@@ -14,7 +14,7 @@ from halfseen import solvers
 from halfseen.data.moments import PairMoments
 from halfseen.data.rounding import Rounded
 from halfseen.data.table import Table
-from halfseen.errors import AssumptionWarning, InputError, NotIdentifiedError
+from halfseen.errors import InputError, NotIdentifiedError, warn
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness
 from halfseen.results import Fit
 from halfseen.seeds import RandomState
@@ -171,11 +171,7 @@ class CensoredGaussian(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         try:
             return self._learn(moments)
         except NotIdentifiedError as error:
-            warnings.warn(
-                f"{moments.rows} rows do not determine every parameter yet: {error}",
-                AssumptionWarning,
-                stacklevel=2,
-            )
+            warn(f"{moments.rows} rows do not determine every parameter yet: {error}")
             return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:

@@ -8,13 +8,14 @@ from typing import Annotated, Any
 import typer
 
 from halfseen.cli import options as o
-from halfseen.cli.fit import needs_a_look, run_fit
+from halfseen.cli.fit import run_fit
 from halfseen.cli.inputs import Input, read_input
 from halfseen.cli.outputs import as_json_text, say, show, warnings_as_lines
 from halfseen.cli.running import LOOK, guarded
 from halfseen.diagnostics import diagnose
 from halfseen.errors import HalfseenError, HalfseenWarning
 from halfseen.solvers import Fit
+from halfseen.solvers.result import needs_a_look
 
 Simulations = Annotated[int, typer.Option(min=19, help="Simulated tables behind each p-value.")]
 Quick = Annotated[
@@ -50,9 +51,9 @@ def check(
                 **settings,
             )
     show(as_json_text(found.to_dict()) if as_json else str(found))
-    if fit is not None and needs_a_look(fit):
+    if fit is not None and needs_a_look(fit.status):
         say(f"fit: {fit.status.value}")
-    if found.worst == "problem" or (fit is not None and needs_a_look(fit)):
+    if found.worst == "problem" or (fit is not None and needs_a_look(fit.status)):
         raise typer.Exit(LOOK)
 
 

@@ -28,8 +28,9 @@ from halfseen.diagnostics import diagnose
 from halfseen.errors import InputError
 from halfseen.limits.table import LimitTable
 from halfseen.scaling.cluster import connected
-from halfseen.solvers import Fit, GroupedFit, Status
+from halfseen.solvers import Fit, GroupedFit
 from halfseen.solvers import fit as learn
+from halfseen.solvers.result import needs_a_look
 
 
 @guarded
@@ -102,7 +103,7 @@ def fit(
         save=found.save,
         report=lambda path: _report(found, path, seed, command_line(context), limits),
     )
-    if needs_a_look(found):
+    if needs_a_look(found.status):
         raise typer.Exit(LOOK)
 
 
@@ -145,11 +146,6 @@ def note_of_blanks(given: Input) -> None:
             f"note: no rule is stated, so {count} blank cells are taken to be missing at random. If "
             "they are blank because of their values, state the rule with --seen or --limits."
         )
-
-
-def needs_a_look(found: Fit | GroupedFit) -> bool:
-    """Whether the status is one that a warning comes with."""
-    return found.status.severity >= Status.TOO_FEW_JOINT_ROWS.severity
 
 
 def run_fit(given: Input, method: str, covariance: str | None, seed: int, **more: Any) -> Any:

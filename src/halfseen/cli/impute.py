@@ -13,7 +13,7 @@ import typer
 from numpy.typing import NDArray
 
 from halfseen.cli import options as o
-from halfseen.cli.fit import needs_a_look, note_of_blanks, run_fit
+from halfseen.cli.fit import note_of_blanks, run_fit
 from halfseen.cli.inputs import Input, read_input
 from halfseen.cli.outputs import Outputs, say, show_table, warnings_as_lines
 from halfseen.cli.running import LOOK, guarded
@@ -21,6 +21,7 @@ from halfseen.data.cells import print_cell
 from halfseen.data.names import base_of, flag_kind
 from halfseen.errors import InputError
 from halfseen.files import write_text_whole
+from halfseen.solvers.result import needs_a_look
 
 # Ends of intervals that are named so speak of the only column.
 ENDS_ALONE = ("lower", "upper", "lo", "hi")
@@ -74,7 +75,7 @@ def impute(
         return told
 
     outputs.deliver(lambda: show_table(text) if output is None else None, output=write)
-    if needs_a_look(fit):
+    if needs_a_look(fit.status):
         raise typer.Exit(LOOK)
 
 

@@ -41,8 +41,8 @@ from halfseen.missingness.selection import Selection
 from halfseen.regression import RegressionFit
 from halfseen.regression import regress as learn
 from halfseen.regression.in_pieces import columns_needed
-from halfseen.regression.summary import needs_a_look
 from halfseen.scaling.cluster import connected
+from halfseen.solvers.result import needs_a_look
 
 MODEL, HIDDEN = "The model", "What hides a value"
 Data = Annotated[
@@ -308,7 +308,7 @@ def regress(
         save=found.save,
         report=lambda path: found.report(path, call=command_line(context)),
     )
-    if needs_a_look(found):
+    if needs_a_look(found.status):
         raise typer.Exit(LOOK)
 
 

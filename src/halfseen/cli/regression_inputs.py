@@ -24,7 +24,7 @@ from halfseen.errors import InputError
 from halfseen.missingness import Selection, rules
 from halfseen.missingness.base import Missingness, listed
 from halfseen.missingness.named_rules import Rules
-from halfseen.solvers.regression.outcomes import KINDS
+from halfseen.solvers.regression.outcomes import KINDS, doubt_two_values
 
 Mask = NDArray[np.bool_]
 
@@ -70,7 +70,8 @@ def read_regression_input(
     words = {name: kind for name, kind in told.items() if not isinstance(kind, str)}
     table, columns = _read_columns(wanted, measured, words)
     told = {name: as_in_column(columns, name, kind) for name, kind in told.items()}
-    _doubt_two_values(columns, told)
+    for name, data in columns.intervals.items():
+        doubt_two_values(name, data.values[data.seen], told.get(name))
     # Rules may speak of covariates too.
     stated = rules(wanted.seen) if wanted.seen else None
     labels = table.labels_of_index
@@ -277,18 +278,6 @@ def as_in_column(columns: PlainColumns, name: str, kind: Any) -> Any:
         truths = {"true": True, "false": False}
         return [truths.get(one.casefold(), one) for one in kind]
     return kind
-
-
-def _doubt_two_values(columns: MixedColumns, told: Mapping[str, Any]) -> None:
-    """Raise where an outcome has two values alone, and nobody said what it is."""
-    for name, data in columns.intervals.items():
-        seen = data.values[data.seen]
-        if name not in told and np.array_equal(np.unique(seen), (0.0, 1.0)):
-            binary, other = (shlex.quote(f"{name}: {one}") for one in ("binary", "continuous"))
-            raise InputError(
-                f"{name} holds 0 and 1 alone. Say --kind {binary} for a probit (a latent number whose "
-                f"sign is seen), or --kind {other} to take them as measurements."
-            )
 
 
 def _asked(

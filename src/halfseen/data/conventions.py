@@ -19,7 +19,6 @@ was declared (``flags``, ``limits``) goes before all names.
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
@@ -42,7 +41,7 @@ from halfseen.data.names import (
     split_prefix,
     stem_of_values,
 )
-from halfseen.errors import AssumptionWarning, InputError, argument
+from halfseen.errors import InputError, argument, warn
 
 # The name of the column that bare ``lower`` and ``upper`` give.
 UNNAMED = "value"
@@ -435,11 +434,9 @@ class _Layout:
         read = {one.value for one in wanted}
         for flag, others in self.lost.items():
             if read.intersection(others):
-                warnings.warn(
+                warn(
                     f"{self._lost(flag)}. It is not read; {argument('companions', False)} says that "
-                    "this is meant.",
-                    AssumptionWarning,
-                    stacklevel=5,  # whoever called read_csv
+                    "this is meant."
                 )
         return wanted
 
@@ -454,12 +451,10 @@ class _Layout:
             base = split_name(name)[0].casefold()
             mine = base in bases if base else name.strip().casefold() in BARE
             if flag_kind(name) and mine:
-                warnings.warn(
+                warn(
                     f"column {called(name)} looks like flags of what is read, but is not read: it "
                     f"is not clear what it says. {argument('companions', False)} says that this is "
-                    "meant.",
-                    AssumptionWarning,
-                    stacklevel=5,  # whoever called read_csv
+                    "meant."
                 )
 
     def _refuse_flags(self, column: int, asked: Sequence[str]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -13,7 +12,7 @@ from halfseen.data.cell_columns import Columns, FileColumns, Floats, ReadColumn
 from halfseen.data.cells import called, print_number
 from halfseen.data.conventions import Wanted
 from halfseen.data.names import flag_option, is_label
-from halfseen.errors import AssumptionWarning, InputError, argument, spelled
+from halfseen.errors import InputError, argument, spelled, warn
 
 # From so many values on, two or three different ones are no measurements, and a count is no accident.
 FEWEST_VALUES, FEWEST_COUNTED = 10, 10
@@ -168,15 +167,13 @@ def _warn_of_few(few: Mapping[str, Floats]) -> None:
         f"{called(one)} ({', '.join(map(print_number, values))})" for one, values in few.items()
     )
     has = "column has" if len(few) == 1 else "columns have"
-    warnings.warn(
+    warn(
         f"{len(few)} {has} two or three different values: {told}. They are read as measurements, "
         "which does no harm to the others where they are always seen (a column such as male). If one "
         f"says which values of X are not detected, say {flag_option('X', name)}; if it is a group, "
         f"compare groups with {_by(name)}, or leave it out with "
         f"{argument('exclude', name)}; to keep it without this "
-        f"warning, name it among {argument('columns')}.",
-        AssumptionWarning,
-        stacklevel=5,  # whoever called read_csv
+        f"warning, name it among {argument('columns')}."
     )
 
 

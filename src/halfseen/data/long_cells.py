@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import warnings
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
@@ -44,7 +43,7 @@ from halfseen.data.names import (
 )
 from halfseen.data.names import LIMITS as WORDS_OF_LIMITS
 from halfseen.data.second_columns import EXACT, SILENT, meaning_of, read_wanted
-from halfseen.errors import AssumptionWarning, InputError, argument, spelled
+from halfseen.errors import InputError, argument, spelled, warn
 
 # Not site or well, which also stand in tables with a row for each sample.
 IDS = r"id|subject|patient|participant|person|case|animal|sample|specimen"
@@ -276,12 +275,10 @@ def _put_limits(
     differ = differ[cells.upper[differ] != 0.0]
     if differ.size:
         row = int(differ[0])
-        warnings.warn(
+        warn(
             f"{differ.size} values that were not detected are not their limit in column "
             f"{called(raw.name)}; the limit is taken. The first is in {where(table, row)}: "
-            f"{print_number(cells.upper[row])}, where the limit is {print_number(limits.lower[row])}.",
-            AssumptionWarning,
-            stacklevel=5,
+            f"{print_number(cells.upper[row])}, where the limit is {print_number(limits.lower[row])}."
         )
     cells.upper[use] = limits.lower[use]
     cells.not_detected[use] = False
@@ -329,11 +326,9 @@ def doubt_cases(heads: Sequence[str], column: str) -> None:
     for head in heads:
         other = first.setdefault("".join(head.casefold().split()), head)
         if other != head:
-            warnings.warn(
+            warn(
                 f"column {called(column)} has {shorten(other)} and {shorten(head)}, which are read as "
-                "two variables. If they are one, write them alike.",
-                AssumptionWarning,
-                stacklevel=6,
+                "two variables. If they are one, write them alike."
             )
 
 
@@ -428,7 +423,7 @@ def ask_if_long(
         choose = f"choose the columns to read with {argument('columns')}"
         raise InputError(f"{told} If each row is a sample of its own, {choose}.")
     if shape.sure and (asked is None or chosen):
-        warnings.warn(told, AssumptionWarning, stacklevel=4)  # whoever called read_csv
+        warn(told)
         return [place for place in (shape.id, shape.time) if place is not None]
     return ()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ from halfseen.data.interval_data import IntervalData
 from halfseen.data.names import base_of
 from halfseen.data.plain_columns import PlainColumn, PlainColumns
 from halfseen.data.readers import read_columns
-from halfseen.errors import AssumptionWarning, InputError, argument, spelled
+from halfseen.errors import InputError, argument, spelled, warn
 
 TRUTHS = {"true": True, "false": False}
 # Words that are shown, and the share of numbers from which on a text among them looks like a slip.
@@ -233,10 +232,8 @@ def _doubt_texts(
         return
     row = int(odd[0])
     where = f"row {row}" if lines is None else f"line {lines[row]}"
-    warnings.warn(
+    warn(
         f"column {called(raw.name)} holds {seen} numbers, but {where} has {shorten(raw.text(row))}, so "
         "it is taken as a column of categories. If it should be numbers, correct the cell, or tell a "
-        f"word for missing with {argument('missing')}.",
-        AssumptionWarning,
-        stacklevel=2,
+        f"word for missing with {argument('missing')}."
     )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import IO, Any, NamedTuple
@@ -42,7 +41,7 @@ from halfseen.data.interval_data import IntervalData
 from halfseen.data.long_cells import ask_if_long
 from halfseen.data.names import declare, expand, find_column, flag_option
 from halfseen.data.second_columns import example_of_flags, note_of_flags, read_wanted
-from halfseen.errors import AssumptionWarning, InputError, argument, spelled
+from halfseen.errors import InputError, argument, spelled, warn
 from halfseen.missingness.base import listed
 from halfseen.missingness.detection_limits import DetectionLimits
 
@@ -371,7 +370,7 @@ def _tell_flags(table: Columns, wanted: Sequence[Wanted]) -> None:
     if told := [note for note in notes if note[0]]:
         _, name, flag = told[0]
         says = flag_option(name, table.names[flag.place], "1" if flag.kind == "censored" else "0")
-        _warn(
+        warn(
             f"flags are read by the names of their columns: {'; '.join(n for n, _, _ in told[:SHOWN])}"
             f"{', and so on' if len(told) > SHOWN else ''}. {says} says it outright"
             f"{', and so for the others' if len(told) > 1 else ''}."
@@ -400,7 +399,7 @@ def _tell_problems(
         hopeless = [name for name, cells in read.items() if cells.are_words]
         lines = _unreadable_lines(wrong, hopeless, list(read), show)
         raise UnreadableError(f"{table.source}: " + "\n".join(lines), wrong)
-    _warn(
+    warn(
         f"{len(wrong)} cells cannot be read and are taken as missing: "
         f"{_by_column(Counter(cell.column for cell in wrong))}. The first is {show(wrong[0])}"
     )
@@ -450,7 +449,7 @@ def _tell_estimated(read: dict[str, ReadColumn]) -> None:
     """Warn that estimated values are taken as if they were measured."""
     counts = {name: int(cells.estimated.sum()) for name, cells in read.items()}
     if any(counts.values()):
-        _warn(
+        warn(
             f"the qualifier J marks estimated values ({_by_column(counts)}); they are taken as they "
             "are, as exact as the others."
         )
@@ -466,7 +465,7 @@ def _tell_odd_limits(read: dict[str, ReadColumn]) -> None:
         if not (known < 0.0).any():
             counts[name] = int((np.isneginf(cells.lower) & (cells.upper <= 0.0)).sum())
     if any(counts.values()):
-        _warn(
+        warn(
             f"cells lie below a limit of 0 or less ({_by_column(counts)}), though no seen value of the "
             "column is negative: they are taken to be negative. If 0 stands for a limit that is not "
             "known, write ND; a limit that is known belongs in the cell."
@@ -477,22 +476,16 @@ def _doubt_names(table: FileColumns, form: CellFormat) -> None:
     """Warn if the first line looks like a row of the table."""
     cells = [read_cell(name, form) for name in table.names]
     if all(not cell.problem and np.isfinite(cell.lower + cell.upper) for cell in cells):
-        _warn(
+        warn(
             f"{table.source}: the first line holds numbers ({', '.join(table.names[:3])}"
             f"{', ...' if len(table.names) > 3 else ''}), and is read as the names of the columns. "
             "If it is a row, put a line with names before it.",
-            level=5,
         )
 
 
 def _by_column(counts: Mapping[str, int]) -> str:
     """Say how many there are in each column that has any."""
     return ", ".join(f"{count} in {called(name)}" for name, count in counts.items() if count)
-
-
-def _warn(sentence: str, level: int = 6) -> None:
-    # The level is that of whoever called read_csv.
-    warnings.warn(sentence, AssumptionWarning, stacklevel=level)
 
 
 def read_limits(
@@ -548,11 +541,9 @@ def read_limits(
         by_column = {*names} <= {COLUMN, LOWER, UPPER}
     labels = COLUMN if by_column else index
     if labels is not None and labels not in names:
-        warnings.warn(
+        warn(
             f"{source} has no column {labels!r}: its rows are matched with those of the data by "
-            "position.",
-            AssumptionWarning,
-            stacklevel=2,
+            "position."
         )
         labels = None
     table = read_columns(

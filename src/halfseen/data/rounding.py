@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,13 +16,7 @@ from halfseen.data.cells import called, print_number
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.names import find_column
 from halfseen.data.table import check_finite, frame_kind, read_table, with_names
-from halfseen.errors import (
-    AssumptionWarning,
-    ContradictionError,
-    InputError,
-    argument,
-    spelled,
-)
+from halfseen.errors import ContradictionError, InputError, argument, spelled, warn
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness
 from halfseen.missingness.combined import Combined
 from halfseen.missingness.sets import Interval
@@ -311,10 +304,8 @@ def _doubt_grid(values: Floats, column: str, step: float, row: int) -> None:
     """Warn of recorded values that are no multiples of the step."""
     heaped = f"[{print_number(step)}, 0]"
     option = f"--rounded '{column}: {print_number(step)}/0'"
-    warnings.warn(
+    warn(
         f"{values.size} values of {called(column)} are no multiples of {print_number(step)} (the first "
         f"is {print_number(values[0])}, in row {row}); they too are taken to be rounded, each within "
-        f"such a step. If only multiples were rounded, say {spelled(heaped, option)}.",
-        AssumptionWarning,
-        stacklevel=4,
+        f"such a step. If only multiples were rounded, say {spelled(heaped, option)}."
     )

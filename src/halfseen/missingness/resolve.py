@@ -6,7 +6,6 @@ Intervals stay as they are. The ends of a ``Predicate`` are found by a scan and 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from halfseen.checks import is_iterable, real_array
-from halfseen.errors import ApproximationWarning, ContradictionError, InputError
+from halfseen.errors import ApproximationWarning, ContradictionError, InputError, warn
 from halfseen.missingness.sets import Predicate, Probability, SeenSet
 
 Floats = NDArray[np.float64]
@@ -348,12 +347,11 @@ def _intervals_of(seen_set: SeenSet, grid: Floats, shown: Floats) -> SetTable:
             f"{grid[-1]:.4g}. Its pieces may be too narrow to be found; state them as intervals."
         )
     if changes.size > MANY_PIECES:
-        warnings.warn(
+        warn(
             f"{seen_set!r} changes {changes.size} times between {grid[0]:.4g} and {grid[-1]:.4g}; "
             "pieces narrower than the scan can have been missed. State them as intervals, or use "
             'method="truncation_psgd", which asks the function alone.',
             ApproximationWarning,
-            stacklevel=2,
         )
     cuts = _bisect(seen_set, grid[changes], grid[changes + 1])
     # Beyond the scan the set goes on as it was at its end.

@@ -7,7 +7,6 @@ Intervals and their unions are exact. ``Predicate`` is any vectorised membership
 from __future__ import annotations
 
 import math
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from halfseen.checks import is_iterable, real_array
-from halfseen.errors import AssumptionWarning, InputError
+from halfseen.errors import InputError, warn
 
 Floats = NDArray[np.float64]
 # To another scale, or back.
@@ -449,12 +448,10 @@ def _join(parts: tuple[Interval, ...]) -> SeenSet:
     for piece in ordered[1:]:
         last = joined[-1]
         if piece.lower < last.upper:
-            warnings.warn(
+            warn(
                 f"{last!r} and {piece!r} overlap between {_number(piece.lower)} and "
                 f"{_number(min(last.upper, piece.upper))}; they are read as one interval. If that "
-                "is meant, write it as one; if not, check the limits.",
-                AssumptionWarning,
-                stacklevel=3,
+                "is meant, write it as one; if not, check the limits."
             )
         touching = piece.lower == last.upper and (piece.closed_lower or last.closed_upper)
         if not (piece.lower < last.upper or touching):

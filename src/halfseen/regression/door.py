@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from halfseen.checks import positive_number, whole_number
 from halfseen.data.design import Design, check_design
 from halfseen.data.table import frame_kind
-from halfseen.errors import ConvergenceWarning, InputError, NotIdentifiedError
+from halfseen.errors import InputError, NotIdentifiedError, warn
 from halfseen.parallel import resolve_jobs
 from halfseen.regression.fit import RegressionFit
 from halfseen.regression.in_pieces import InPieces, Place, refuse_in_pieces
@@ -24,14 +24,13 @@ from halfseen.seeds import RandomState, seed_of
 from halfseen.solvers.full_information.checkpoint import EVERY, open_checkpoint
 from halfseen.solvers.full_information.full import ACCURACY, MOST_STEPS
 from halfseen.solvers.full_information.learn import Settings
-from halfseen.solvers.prepared_table import warn
 from halfseen.solvers.regression.estimate import RegressionEstimate
 from halfseen.solvers.regression.learn_penalised import learn_penalised, read_penalty
 from halfseen.solvers.regression.learn_regression import learn_regression
 from halfseen.solvers.regression.learn_truncated import learn_truncated
 from halfseen.solvers.regression.model import Model, Penalty
 from halfseen.solvers.regression.outcomes import Outcomes, read_outcomes, split_rules
-from halfseen.solvers.result import Status
+from halfseen.solvers.result import warn_of_status
 from halfseen.solvers.structures import Structure
 
 
@@ -179,7 +178,8 @@ def regress(
             estimate, design = pieces.learn(
                 rules, kinds, missing_at_random, intercept, robust, put_together, place, settings
             )
-        return _looked_at(RegressionFit(**_fields(estimate), design=design, is_robust=robust))
+        warn_of_status(estimate.status, estimate.notes)
+        return RegressionFit(**_fields(estimate), design=design, is_robust=robust)
     if formula:
         indices = {str(one.by) for one in split_rules(rules)[1]}
         design, columns = of_formula(model, data, indices, kinds)
@@ -218,7 +218,8 @@ def regress(
     fit = RegressionFit(**_fields(estimate), design=design, data=data, frame=frame)
     if robust or cluster is not None or (fit.is_weighted and fit.covariance is not None):
         fit = fit.robust(cluster)
-    return _looked_at(fit)
+    warn_of_status(fit.status, fit.notes)
+    return fit
 
 
 def _learner(
@@ -250,14 +251,6 @@ def _told_apart() -> Iterator[None]:
 
 def _fields(estimate: RegressionEstimate) -> dict[str, Any]:
     return {field.name: getattr(estimate, field.name) for field in fields(estimate)}
-
-
-def _looked_at(fit: RegressionFit) -> RegressionFit:
-    """Warn whoever called if the answer needs a look."""
-    if fit.status.severity >= Status.TOO_FEW_JOINT_ROWS.severity:
-        details = " ".join(note.text for note in fit.notes if note.status is fit.status)
-        warn(f"{fit.status.value} {details}", ConvergenceWarning)
-    return fit
 
 
 def _check(design: Design, penalty: Penalty | None) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.data.table import printable
-from halfseen.solvers.result import Status
 from halfseen.solvers.summary import (
     RULE,
     WIDTH,
@@ -223,8 +222,3 @@ def as_dict(fit: RegressionFit, level: float) -> dict[str, Any]:
         },
         "structure": None if fit.structure is None else structure_record(fit.structure),
     }
-
-
-def needs_a_look(fit: RegressionFit) -> bool:
-    """Whether the status is one that a warning comes with."""
-    return fit.status.severity >= Status.TOO_FEW_JOINT_ROWS.severity

@@ -16,15 +16,15 @@ from halfseen.data.grouping import split_groups
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.rounding import Rounded, as_recorded
 from halfseen.data.table import TableKind, listed_names
-from halfseen.errors import AssumptionWarning, ConvergenceWarning, InputError, argument
+from halfseen.errors import AssumptionWarning, InputError, argument, warn
 from halfseen.missingness.base import Missingness, RuleKind
 from halfseen.scaling.sources import blocks_of, engine_for
 from halfseen.seeds import RandomState
 from halfseen.solvers.groups.by_group import ByGroup, check_options, check_table
 from halfseen.solvers.in_pieces import CHECKPOINTS, fit_pieces
 from halfseen.solvers.methods import Method, choose
-from halfseen.solvers.prepared_table import PreparedTable, hidden_by, read_given, warn
-from halfseen.solvers.result import Estimate, Note, Status, name_some
+from halfseen.solvers.prepared_table import PreparedTable, hidden_by, read_given
+from halfseen.solvers.result import Estimate, Note, Status, name_some, warn_of_status
 from halfseen.solvers.scales import check_powers, power_notes, to_model_scale
 from halfseen.solvers.structures import Structure
 
@@ -144,14 +144,16 @@ def fit(
     if blocks is not None:
         engine, blocks = engine_for(client, memory, scratch, n_jobs, blocks)
         found = fit_pieces(blocks, X, rule, method, engine, transforms, options, shared, call)
-        return _with_warning(found)
+        warn_of_status(found.status, found.notes)
+        return found
     data = read_given(X, rule, names, call, n_jobs)
     if grouping is not None:
         check_table(grouping, data)
     chosen = choose(method, data.kind, data.stated, transforms is not None)
     if data.stated is not None and options.get("missing_at_random") is None:
         _warn_of_blanks(data, chosen)
-    result = _with_warning(_fit_table(chosen, data, transforms, chosen.options(options, shared)))
+    result = _fit_table(chosen, data, transforms, chosen.options(options, shared))
+    warn_of_status(result.status, result.notes)
     return result if grouping is None else ByGroup(result, grouping)
 
 
@@ -166,14 +168,6 @@ def _call(
     if isinstance(random_state, int):
         given["random_state"] = random_state
     return given
-
-
-def _with_warning(result: Estimate) -> Estimate:
-    """Warn whoever called ``fit`` if the answer needs a look."""
-    if result.status.severity >= Status.TOO_FEW_JOINT_ROWS.severity:
-        details = " ".join(note.text for note in result.notes if note.status is result.status)
-        warn(f"{result.status.value} {details}", ConvergenceWarning)
-    return result
 
 
 def _check_rule(missingness: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from halfseen.errors import warn
 from halfseen.gaussian import Gaussian
 from halfseen.missingness.base import Missingness
 from halfseen.parallel import single_blas_thread
@@ -22,7 +23,6 @@ from halfseen.solvers.prepared_table import (
     PreparedTable,
     by_column,
     prepare,
-    warn,
 )
 from halfseen.solvers.result import Estimate, name_some
 from halfseen.solvers.truncation import finish

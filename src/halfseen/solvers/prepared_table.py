@@ -6,7 +6,6 @@ And what a solver states that it needs of one, so that the door can match it wit
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
@@ -21,12 +20,11 @@ from halfseen.data.moments import PairMoments
 from halfseen.data.table import Table, TableKind, check_names, frame_kind, read_table, with_names
 from halfseen.errors import (
     ApproximationWarning,
-    AssumptionWarning,
     ContradictionError,
-    HalfseenWarning,
     InputError,
     NotIdentifiedError,
     spelled,
+    warn,
 )
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness, RuleKind
 from halfseen.missingness.detection_limits import DetectionLimits
@@ -267,14 +265,6 @@ def check_suspects(
     """Check values against a rule, where their moments do not already show that they agree with it."""
     for i in _suspect_columns(moments, rule):
         rule.check_column(values[:, i], int(i), moments.names[i])
-
-
-def warn(text: str, category: type[HalfseenWarning] = AssumptionWarning) -> None:
-    """Warn whoever called into the package: of how the input was read, unless it is something else."""
-    depth, frame = 1, inspect.currentframe()
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("halfseen."):
-        frame, depth = frame.f_back, depth + 1
-    warnings.warn(text, category, stacklevel=depth)
 
 
 def _warn_of_habits(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.data.table import labelled
-from halfseen.errors import InputError
+from halfseen.errors import ConvergenceWarning, InputError, warn
 from halfseen.gaussian import Gaussian
 from halfseen.solvers.inference.uncertainty import StandardErrors
 
@@ -72,6 +72,18 @@ class Status(enum.Enum):
     def severity(self) -> int:
         """0 for the best, growing."""
         return list(Status).index(self)
+
+
+def needs_a_look(status: Status) -> bool:
+    """Whether a status is one that a warning comes with."""
+    return status.severity >= Status.TOO_FEW_JOINT_ROWS.severity
+
+
+def warn_of_status(status: Status, notes: Iterable[Note]) -> None:
+    """Warn whoever asked for an answer if it needs a look."""
+    if needs_a_look(status):
+        details = " ".join(note.text for note in notes if note.status is status)
+        warn(f"{status.value} {details}", ConvergenceWarning)
 
 
 @dataclass(frozen=True)

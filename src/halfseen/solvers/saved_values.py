@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any, TypeVar
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from halfseen.archive import Archive, write_archive
 from halfseen.data.transforms import NAMED, BoxCox, Transform, YeoJohnson
-from halfseen.errors import AssumptionWarning, InputError
+from halfseen.errors import InputError, warn
 from halfseen.gaussian import Gaussian
 from halfseen.missingness.base import Missingness
 from halfseen.missingness.written import CannotBeWritten, NotSaved, read_rule, write_rule
@@ -210,11 +209,7 @@ def keep_rule(rule: Missingness, store: Store, remedy: str) -> dict[str, Any]:
         said = write_rule(rule, lambda name, array: f"rule.{own.keep_numbered(name, array)}")
     except CannotBeWritten as error:
         if not isinstance(rule, NotSaved):
-            warnings.warn(
-                f"the fit is saved without its rule: {error} {remedy}",
-                AssumptionWarning,
-                stacklevel=5,
-            )
+            warn(f"the fit is saved without its rule: {error} {remedy}")
         shown = rule.shown if isinstance(rule, NotSaved) else repr(rule)
         return {"kind": "not saved", "told": shown}
     for name, array in own.arrays.items():

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from halfseen.data.table import LARGEST_SQUARED, TableKind, check_finite
-from halfseen.errors import InputError, NotIdentifiedError
+from halfseen.errors import InputError, NotIdentifiedError, warn
 from halfseen.gaussian import Gaussian
 from halfseen.missingness.base import RuleKind
 from halfseen.missingness.truncation import RowTruncation
@@ -43,7 +43,7 @@ from halfseen.seeds import Purpose, RandomState, keyed_generator, seed_of
 from halfseen.solvers.domain import Domain, from_upper, upper_entries, upper_triangle
 from halfseen.solvers.loop import iterate
 from halfseen.solvers.newton import minimise
-from halfseen.solvers.prepared_table import Needs, prepared_table, warn
+from halfseen.solvers.prepared_table import Needs, prepared_table
 from halfseen.solvers.result import Estimate, Note, Status
 from halfseen.theta import size_of
 

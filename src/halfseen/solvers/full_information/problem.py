@@ -15,13 +15,13 @@ from halfseen.checks import as_array
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.moments import PairMoments
 from halfseen.data.table import TableKind, check_finite
-from halfseen.errors import ContradictionError, InputError, NotIdentifiedError, spelled
+from halfseen.errors import ContradictionError, InputError, NotIdentifiedError, spelled, warn
 from halfseen.missingness.base import ColumnwiseMissingness, Missingness, RuleKind
 from halfseen.missingness.holes import SEEN, Holes, Scan
 from halfseen.missingness.rule_parts import quoted
 from halfseen.solvers.columns import check_columns, check_spreads
 from halfseen.solvers.full_information.expectation import count_sampled, several_pieces
-from halfseen.solvers.prepared_table import prepared_table, read_moments, warn
+from halfseen.solvers.prepared_table import prepared_table, read_moments
 from halfseen.solvers.result import name_some
 from halfseen.theta import parameter_units
 

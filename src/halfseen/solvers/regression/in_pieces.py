@@ -23,7 +23,7 @@ from halfseen.data.formulas import read_formula
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.plain_columns import PlainColumns, narrowed
 from halfseen.data.table import RowBlocks
-from halfseen.errors import InputError, spelled
+from halfseen.errors import InputError, spelled, warn
 from halfseen.missingness.base import Missingness
 from halfseen.parallel import single_blas_thread
 from halfseen.scaling.engine import Engine
@@ -34,7 +34,7 @@ from halfseen.solvers.full_information.rows import KeptRows
 from halfseen.solvers.full_information.shards import count
 from halfseen.solvers.in_pieces import shown, told_by_file
 from halfseen.solvers.piece import Place
-from halfseen.solvers.prepared_table import warn, warn_of_piles
+from halfseen.solvers.prepared_table import warn_of_piles
 from halfseen.solvers.regression.estimate import RegressionEstimate
 from halfseen.solvers.regression.hiding import Hiding
 from halfseen.solvers.regression.layout import Whitening

@@ -14,14 +14,14 @@ from scipy.special import ndtri
 from halfseen.checks import is_iterable, real_array
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.table import check_finite
-from halfseen.errors import ContradictionError, InputError, NotIdentifiedError, spelled
+from halfseen.errors import ContradictionError, InputError, NotIdentifiedError, spelled, warn
 from halfseen.missingness.base import Missingness
 from halfseen.missingness.holes import read_cells
 from halfseen.missingness.named_rules import rules as read_rules
 from halfseen.missingness.selection import Selection
 from halfseen.missingness.truncation import RowTruncation
 from halfseen.solvers.full_information.problem import Problem, read_problem, units_of_intervals
-from halfseen.solvers.prepared_table import limits_reached, warn, warn_of_piles
+from halfseen.solvers.prepared_table import limits_reached, warn_of_piles
 from halfseen.solvers.result import name_some
 
 Floats = NDArray[np.float64]
