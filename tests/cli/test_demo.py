@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 import halfseen as hs
 from halfseen.cli import app
-from halfseen.demo import LIMITS, run_demo
+from halfseen.cli.demonstrate import LIMITS, run_demo
 
 run = CliRunner().invoke
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import halfseen as hs
-from halfseen.demo import run_demo
+from halfseen.cli.demonstrate import run_demo
 
 ROWS = 240
 # Two laboratories, with a limit each for lead and zinc.

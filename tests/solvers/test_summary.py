@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import halfseen as hs
-from halfseen.demo import run_demo
+from halfseen.cli.demonstrate import run_demo
 from halfseen.solvers.summary import _with_error, shorten
 
 SCREEN = (80, 48)
