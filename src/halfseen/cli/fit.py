@@ -11,16 +11,18 @@ import typer
 from halfseen.cli import options as o
 from halfseen.cli.inputs import (
     Input,
+    believed_of_pieces,
     in_pieces,
     names_only,
     read_input,
     read_rule,
     read_scales,
     refuse_of_pieces,
+    say_pieces,
     split_names,
     warn_of_substitutes,
 )
-from halfseen.cli.options import Blank, TableOptions
+from halfseen.cli.options import TableOptions
 from halfseen.cli.outputs import Outputs, as_json_text, json_writer, say, show, warnings_as_lines
 from halfseen.cli.running import LOOK, command_line, guarded, rows_by_line
 from halfseen.data.parquet_blocks import scan_parquet
@@ -180,14 +182,8 @@ def _fit_in_pieces(
     blocks = scan_parquet(wanted.data, columns)
     if not quiet:
         n, d = blocks.shape
-        pieces = f"{len(blocks)} piece{'' if len(blocks) == 1 else 's'}"
-        say(f"{wanted.data}: {n:,} rows, {d} columns, read in {pieces}")
-    rule = read_rule(wanted, names_only(blocks.names))
-    if wanted.blank is Blank.RANDOM:
-        # Every hidden cell of numbers is blank, so that the rule has nothing left to say.
-        rule = None
-    elif wanted.blank is Blank.HIDDEN and rule is None:
-        raise InputError("--blank hidden says that a rule hid the blank cells; state it by --seen.")
+        say_pieces(wanted, f"{n:,} rows, {d} columns", len(blocks))
+    rule = believed_of_pieces(wanted, read_rule(wanted, names_only(blocks.names)))
     with nullcontext() if scheduler is None else connected(scheduler) as client:
         return learn(
             blocks,

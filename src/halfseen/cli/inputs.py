@@ -305,6 +305,21 @@ def refuse_of_pieces(wanted: TableOptions) -> None:
             raise InputError(f"{option} is not for tables that are read in pieces; {why}.")
 
 
+def believed_of_pieces(wanted: TableOptions, rule: Missingness | None) -> Missingness | None:
+    """Return the rule of a table in pieces, of which every hidden cell is blank."""
+    if wanted.blank is Blank.RANDOM:
+        # The rule has nothing left to say.
+        return None
+    if wanted.blank is Blank.HIDDEN and rule is None:
+        raise InputError("--blank hidden says that a rule hid the blank cells; state it by --seen.")
+    return rule
+
+
+def say_pieces(wanted: TableOptions, size: str, pieces: int) -> None:
+    """Say how large a table is that is read in pieces, and in how many."""
+    say(f"{wanted.data}: {size}, read in {pieces} piece{'' if pieces == 1 else 's'}")
+
+
 def names_only(names: Sequence[str]) -> IntervalData:
     """Return a table with these columns, for rules that ask for no more."""
     empty = np.full((1, len(names)), np.nan)

@@ -11,13 +11,15 @@ import typer
 
 from halfseen.cli import options as o
 from halfseen.cli.inputs import (
+    believed_of_pieces,
     in_pieces,
     names_only,
     read_rule,
     refuse_of_pieces,
+    say_pieces,
     warn_of_substitutes,
 )
-from halfseen.cli.options import Blank, TableOptions
+from halfseen.cli.options import TableOptions
 from halfseen.cli.outputs import Outputs, as_json_text, json_writer, say, show, warnings_as_lines
 from halfseen.cli.regression_inputs import (
     RegressionInput,
@@ -201,8 +203,7 @@ def regress_in_pieces(
         first = columns_of_piece(blocks.pieces[0], blocks.names)
         kinds = {name: as_in_column(first, name, kind) for name, kind in kinds.items()}
     if not quiet:
-        pieces = f"{len(blocks)} piece{'' if len(blocks) == 1 else 's'}"
-        say(f"{wanted.data}: {blocks.shape[0]:,} rows, read in {pieces}")
+        say_pieces(wanted, f"{blocks.shape[0]:,} rows", len(blocks))
     with nullcontext() if scheduler is None else connected(scheduler) as client:
         return learn(
             model,
@@ -217,17 +218,10 @@ def regress_in_pieces(
 
 def _rule(wanted: TableOptions, outcomes: Sequence[str]) -> Missingness | None:
     """Return the rule of the outcomes."""
-    rule: Missingness | None
-    if wanted.limits is None:
-        rule = rules(wanted.seen) if wanted.seen else None
-    else:
-        rule = read_rule(wanted, names_only(outcomes))
-    if wanted.blank is Blank.RANDOM:
-        # Every hidden cell of numbers is blank, so that the rule has nothing left to say.
-        return None
-    if wanted.blank is Blank.HIDDEN and rule is None:
-        raise InputError("--blank hidden says that a rule hid the blank cells; state it by --seen.")
-    return rule
+    if wanted.limits is not None:
+        return believed_of_pieces(wanted, read_rule(wanted, names_only(outcomes)))
+    # By name: it may speak of covariates too.
+    return believed_of_pieces(wanted, rules(wanted.seen) if wanted.seen else None)
 
 
 @guarded
