@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import halfseen as hs
 from tests import naive_regression as naive
@@ -154,6 +155,23 @@ def test_probit():
     lower, upper = (end[:, None] for end in signs_of(latent))
     ref = naive.maximise(lower, upper, W, np.ones((1, 4), dtype=bool), unit_variance=(0,))
     _agree(fit, ref, unit_variance=(0,))
+
+
+def test_a_probit_that_is_nearly_separated():
+    """A regressor tells the answer in all but a few rows; complete ones would say far more of it."""
+    rng = np.random.default_rng(12)
+    x = np.concatenate([rng.normal(size=1500), 0.005 * rng.normal(size=20)])
+    ill = 400.0 * x + rng.normal(size=1520) > 0.0
+    with pytest.warns(hs.ConvergenceWarning, match="as from less than two rows"):
+        fit = hs.regress("ill ~ x", {"x": x, "ill": ill})
+    W, sign = fit.design.matrix, np.where(ill, 1.0, -1.0)
+    eta = sign * (W @ fit.weights[0])
+    # -d² log Φ(η): the inverse Mills ratio m, times m + η.
+    mills = np.exp(norm.logpdf(eta) - norm.logcdf(eta))
+    information = (W * (mills * (mills + eta))[:, None]).T @ W
+    expected = np.sqrt(np.diag(np.linalg.inv(information)))
+    assert expected[1] > 1000.0 / np.sqrt(1520)
+    np.testing.assert_allclose(fit.standard_errors.weights[0], expected, rtol=CLOSE_ERROR)
 
 
 def test_bivariate_probit():

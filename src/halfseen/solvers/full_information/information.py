@@ -61,7 +61,8 @@ ENOUGH_EACH = 1000
 # Points for each row that is sampled, twice: between these, as many as make errors of shares so small.
 FEWEST_POINTS, MOST_POINTS, SHARE_ERROR = 16, 128, 0.04
 # Largest share of missing information that is told from 1: beyond, standard errors are a lower bound.
-LARGEST_SHARE = 1.0 - 1e-4
+# Where no row is sampled, rounding alone is in the way.
+LARGEST_SHARE, LARGEST_EXACT_SHARE = 1.0 - 1e-4, 1.0 - 1e-9
 # For steps it counts as no more than this: they are at most so many times longer than those of
 # expectation maximisation, and what the steps themselves show does the rest.
 LARGEST_STEP_SHARE = 0.99
@@ -93,6 +94,8 @@ class Information:
     lost : array of shape (q,)
         Shares of what the cells that are not missing at random would have said that was lost because
         some of them are confined, in the directions in which these shares are extreme, growing.
+    told : float
+        The largest share of what is missing that can be told from 1.
     """
 
     chart: Chart
@@ -100,10 +103,11 @@ class Information:
     missing: Floats
     noise: Floats
     lost: Floats
+    told: float = LARGEST_SHARE
 
-    def inverse(self, most: float = LARGEST_SHARE) -> Floats:
+    def inverse(self, most: float | None = None) -> Floats:
         """Return the covariance of the estimates of the coordinates."""
-        kept = 1.0 - np.minimum(self.missing, most)
+        kept = 1.0 - np.minimum(self.missing, self.told if most is None else most)
         return np.asarray((self.directions / kept) @ self.directions.T)
 
     def of_rows(self, rows: int) -> Information:
@@ -115,7 +119,7 @@ class Information:
 
     def _root(self) -> Floats:
         """Return moves of (μ, Σ_ij for i >= j) one standard error along each direction, as rows."""
-        kept = 1.0 - np.minimum(self.missing, LARGEST_SHARE)
+        kept = 1.0 - np.minimum(self.missing, self.told)
         return self.chart.spread((self.directions / np.sqrt(kept)).T)
 
     def covariance(self) -> Floats:
@@ -262,19 +266,21 @@ def _by_differences(rows: Rows, chart: Chart) -> Information:
             for there in (chart.moved(-step), chart.moved(step))
         ]
         fall[k] = (ends[0] - ends[1]) / (2.0 * step[k])
-    return whole_information(chart, 0.5 * (fall + fall.T))
+    return whole_information(chart, 0.5 * (fall + fall.T), False)
 
 
-def whole_information(chart: Chart, seen: Floats) -> Information:
+def whole_information(chart: Chart, seen: Floats, exact: bool) -> Information:
     """Describe an information about the coordinates of a chart, of which all is known at once.
 
-    What is lost because cells are confined is not told from what is missing.
+    It is ``exact`` where no row was sampled. What is lost because cells are confined is not told from
+    what is missing.
     """
     complete = chart.complete_matrix
     root = np.asarray(np.linalg.cholesky(complete))
     missing, vectors = np.linalg.eigh(_between(root, complete - seen))
     directions = np.linalg.solve(root.T, vectors)
-    return Information(chart, directions, missing, np.zeros(missing.size), missing)
+    told = LARGEST_EXACT_SHARE if exact else LARGEST_SHARE
+    return Information(chart, directions, missing, np.zeros(missing.size), missing, told)
 
 
 def rows_looked_at(about: Overview, size: int) -> int:

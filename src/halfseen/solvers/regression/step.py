@@ -283,7 +283,7 @@ class RegressionChart(Chart):
         unrestricted = self.free_terms and self.free_errors
         whole = unrestricted and rows.weights is None
         if whole and q > MOST_MOVED and can_inform(MStep(Free()), d):
-            return whole_information(self, self._of_joint_law(rows, seed))
+            return whole_information(self, self._of_joint_law(rows, seed), False)
         basis = np.eye(q * (q + 1) // 2) if self.free_errors else self.errors_basis
         seen = observed_information(rows, self.origin, basis, seed)
         into = self._derivatives()
@@ -293,7 +293,7 @@ class RegressionChart(Chart):
             more = bend(self.m_step.parts[1], place.residual, self._slopes_of_errors(rows, seed))
             start = len(seen) - len(more)
             seen[start:, start:] -= more
-        return whole_information(self, seen)
+        return whole_information(self, seen, not rows.overview.sampled)
 
     def _slopes_of_errors(self, rows: Rows, seed: int) -> Floats:
         """Return the derivatives of the log-likelihood in (Σ_e,ij, i >= j), at the origin."""
