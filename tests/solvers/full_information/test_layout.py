@@ -1,5 +1,7 @@
 """Kernels see one layout of memory, whatever that of the table: for another they are compiled anew."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -130,3 +132,39 @@ def test_rows_say_the_same_in_an_order_whatever_was_asked_before():
     rows = HeldRows(problem)
     for k in (1, 2, 1, 0, 2):
         assert rows.expect(*place, samplings[k])[1] == fresh[k]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("rule", RULES)
+def test_values_that_are_standardised_when_they_are_looked_at_say_the_same(
+    monkeypatch, rule, order
+):
+    monkeypatch.setattr("halfseen.data.table.CACHE_CELLS", 12)
+    X = np.array(hs.simulate(GAUSSIAN, RULES[rule], 300, 0), order=order)
+    ref, comp = (HeldRows(read_problem(X, RULES[rule], held=held)) for held in (True, False))
+    assert not isinstance(comp.problem.Y, np.ndarray)
+    np.testing.assert_array_equal(np.asarray(comp.problem.Y), ref.problem.Y)
+    place = np.zeros(3), GAUSSIAN.covariance, Sampling(17, 3)
+    (moments, value), (ref_moments, ref_value) = comp.expect(*place), ref.expect(*place)
+    assert value == ref_value
+    np.testing.assert_array_equal(moments.second, ref_moments.second)
+    comp.check()
+    assert comp.checksum() == ref.checksum()
+    np.testing.assert_array_equal(comp.seen_moments().cross, ref.seen_moments().cross)
+    np.testing.assert_array_equal(comp.take(np.arange(5, 9))[0], ref.problem.Y[5:9])
+
+
+@pytest.mark.filterwarnings("ignore:The solver stopped")
+def test_full_holds_no_second_table():
+    X, rule = np.random.default_rng(0).normal(size=(40_000, 50)), hs.DetectionLimits(lower=-1.5)
+    X[X < -1.5] = np.nan
+    few = {"most_steps": 1, "standard_errors": False, "random_state": 0}
+    hs.fit(X[:300], rule, "full", **few)
+    tracemalloc.start()
+    try:
+        hs.fit(X, rule, "full", **few)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # Half of it says where hidden cells can be; a chunk, and masks of it, are half of this table.
+    assert peak < 1.3 * X.nbytes

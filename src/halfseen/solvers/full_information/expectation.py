@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.data.table import cache_rows
+from halfseen.data.table import cache_rows, row_slices
 from halfseen.kernels.confined import Confines
 from halfseen.kernels.paths import Law, law_of
 from halfseen.kernels.patterns import (
@@ -173,6 +173,11 @@ def at_random(holes: Holes) -> Mask:
 
 def count_sampled(holes: Holes) -> int:
     """Count the confined cells of rows that have to be sampled."""
+    # A chunk at a time: masks of all cells would be held beside the rows.
+    return sum(_count_sampled(holes.take(rows)) for rows in row_slices(*holes.shape))
+
+
+def _count_sampled(holes: Holes) -> int:
     confined = (holes.index != SEEN) & ~at_random(holes)
     count = confined.sum(axis=1)
     # Two cells are integrated where both lie in intervals, and nothing binds them together.
@@ -188,8 +193,11 @@ def several_pieces(holes: Holes) -> NDArray[np.intp]:
     """Columns with cells that a rule hides in more than one piece of a set."""
     owner = np.repeat(np.arange(len(holes.sets)), np.diff(holes.sets.start))
     hiding = np.bincount(owner[holes.sets.log_weight == 0.0], minlength=len(holes.sets))
-    several = (hiding > 1)[np.maximum(holes.index, 0)]
-    return np.flatnonzero((several & (holes.index != SEEN)).any(axis=0))
+    several, found = hiding > 1, np.zeros(holes.shape[1], dtype=bool)
+    for rows in row_slices(*holes.shape):
+        index = holes.index[rows]
+        found |= (several[np.maximum(index, 0)] & (index != SEEN)).any(axis=0)
+    return np.flatnonzero(found)
 
 
 def confines_of(holes: Holes) -> Confines:
@@ -280,13 +288,13 @@ def grouped(holes: Holes, mask: Mask) -> Grouped:
 
 
 def _columns(mask: Mask) -> NDArray[Any]:
-    """Return the columns that each row of a mask has, and -1 after the last."""
+    """Return the columns that each row of a mask has, and -1 after the last, as wide as the longest."""
     d = mask.shape[1]
-    # It is kept for every cell of a table: as few bytes as will do.
+    # It is kept for every row of a table: as few bytes as will do.
     columns = np.where(mask, np.arange(d), d).astype(np.int16 if d < 2**15 else np.int32)
     columns.sort(axis=1)
     columns[columns == d] = -1
-    return columns
+    return columns[:, : int(mask.sum(axis=1).max(initial=0))].copy()
 
 
 def expect(

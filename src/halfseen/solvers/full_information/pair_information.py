@@ -40,6 +40,8 @@ MOST_PRODUCTS, MOST_ROWS = 2**24, 2048
 BLOCK_ROWS = 16
 # Blocks that are handed out together: their sums, of 25 d² numbers, may have to travel.
 BLOCKS_PER_ITEM = 4
+# Pairs whose matrices of 5 × 5 are worked on at once: those of all columns would outweigh the rows.
+PAIRS_AT_ONCE = 2**12
 # Statistics of a pair: (x, y, x², xy, y²), by their powers.
 POWERS = ((1, 0), (0, 1), (2, 0), (1, 1), (0, 2))
 # Powers of the products of two statistics; those with x and y exchanged are their transposes.
@@ -74,10 +76,13 @@ def pair_errors(rows: Rows, mean: Floats, covariance: Floats, seed: int) -> Pair
     rng = keyed_generator(seed, Purpose.INFORMATION)
     chosen = np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
     scale = np.sqrt(np.diag(covariance))
-    some = rows.take(chosen)
-    hidden = _conditional_covariances(some, mean, covariance, scale, seed, rows.map)
+    hidden = _conditional_covariances(rows.take(chosen), mean, covariance, scale, seed, rows.map)
     i, j = np.tril_indices(d, -1)
-    V = _pair_covariances(hidden[:, :, i, j] / len(chosen), correlation_of(covariance)[i, j]) / n
+    rho, V = correlation_of(covariance)[i, j], np.empty((i.size, 5, 5))
+    for start in range(0, i.size, PAIRS_AT_ONCE):
+        some = slice(start, start + PAIRS_AT_ONCE)
+        own = hidden[:, :, i[some], j[some]] / len(chosen)
+        V[some] = _pair_covariances(own, rho[some]) / n
     return _unpack(V, i, j, d).scaled(scale)
 
 

@@ -87,13 +87,35 @@ class Overview:
         return (mean - self.centre) / self.scale, covariance / np.outer(self.scale, self.scale)
 
 
+class Standardised:
+    """Values in units of their columns, computed whenever they are looked at: no second table is held.
+
+    Some of its rows are one too. NumPy takes it for the array that it stands for.
+    """
+
+    def __init__(self, values: NDArray[np.floating], centre: Floats, scale: Floats) -> None:
+        self.values, self.centre, self.scale = values, centre, scale
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, rows: NDArray[np.intp] | slice) -> Standardised:
+        return Standardised(self.values[rows], self.centre, self.scale)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Floats:
+        # Row by row whatever the table's layout: the kernels are compiled for that.
+        Y: Floats = np.subtract(self.values, self.centre, order="C")
+        Y /= self.scale
+        return Y
+
+
 @dataclass(frozen=True)
 class Problem:
     """A table in units of its columns' seen values, as ``full`` works on it.
 
     Attributes
     ----------
-    Y : array of shape (n, d)
+    Y : array of shape (n, d), or ``Standardised``
         Standardised values; NaN where hidden.
     holes : Holes
         In the same units.
@@ -176,6 +198,7 @@ def read_problem(
     at_random: Any = None,
     n_jobs: int | None = None,
     units: tuple[Floats, Floats] | None = None,
+    held: bool = True,
 ) -> Problem:
     """Read a table, check it against the rule, and describe its holes.
 
@@ -202,7 +225,7 @@ def read_problem(
     else:
         rule.check(data.as_given, names, mask)
     centre, scale = units_of(data.moments) if units is None else units
-    problem = standardise(values, names, rule, mask, centre, scale)
+    problem = standardise(values, names, rule, mask, centre, scale, held)
     warn_of_silence(silent_columns(problem), data.stated, names)
     return problem
 
@@ -222,14 +245,14 @@ def standardise(
     mask: Mask | None,
     centre: Floats,
     scale: Floats,
+    held: bool = True,
 ) -> Problem:
     """Describe the holes of values that were found to agree with the rule, in the given units."""
     holes = rule.holes(values, Scan(centre, scale, np.full(scale.size, REACH)))
     if mask is not None:
         holes = holes.with_missing_at_random(mask)
-    # Row by row whatever the table's layout: the kernels are compiled for that.
-    Y: Floats = np.subtract(values, centre, order="C")
-    Y /= scale
+    lazy: Any = Standardised(values, centre, scale)
+    Y: Floats = np.asarray(lazy) if held else lazy
     return Problem(Y, holes.standardised(centre, scale), centre, scale, names, rule, mask)
 
 

@@ -29,7 +29,7 @@ def read_rows(
         nothing = Source(None, None, None, 0, n_jobs, {})
         return X, PreparedTable(X.moments, X.overview.missingness, nothing, n_jobs), None
     data = prepared_table(X, missingness, n_jobs)
-    problem = read_problem(data, None, missing_at_random)
+    problem = read_problem(data, None, missing_at_random, held=loss is not None)
     if loss is None:
         return HeldRows(problem, n_jobs), data, None
     lossy = LossyTable.read(problem, data.table, data.stated, missing_at_random, loss)

@@ -13,7 +13,7 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -148,13 +148,13 @@ class HeldRows(Rows):
     def __init__(self, problem: Problem, n_jobs: int | None = None) -> None:
         super().__init__(problem.overview)
         self.problem, self.n_jobs, self.weights = problem, n_jobs, problem.weights
-        self._ordered: tuple[Parameters, list[list[Place]]] | None = None
+        self._laid_out: tuple[Parameters | None, list[list[Place]]] | None = None
 
     def total(self, work: BlockWork, at: Parameters, sampling: Sampling, *common: Any) -> Any:
         """Add up what some work says of each block, computed by threads."""
         answers = self.each(work, at, sampling, *common)
         tree = Tree(operator.add)
-        for piece in self._pieces:
+        for piece in self._in_order(sampling.order):
             tree.add(add_in_order(next(answers) for _ in piece))
         return tree.root()
 
@@ -172,7 +172,7 @@ class HeldRows(Rows):
 
     def look(self, work: Callable[..., Any], *common: Any) -> Any:
         """Return what some work says of all rows: they are one piece."""
-        return work(self.problem.Y, self.problem.holes, *common)
+        return work(np.asarray(self.problem.Y), self.problem.holes, *common)
 
     def with_holes(self, change: HolesChange) -> HeldRows:
         """Return the same rows with other holes."""
@@ -182,40 +182,34 @@ class HeldRows(Rows):
     def _in_order(self, at: Parameters | None) -> list[list[Place]]:
         """Return the blocks of each piece, with cells in the order of some parameters.
 
-        The last order that was asked for is kept: whoever climbs asks for it again and again.
+        The last order that was asked for is kept, and no other beside it: whoever climbs asks for it
+        again and again.
         """
-        if at is None:
-            return self._pieces
-        if self._ordered is not None and _same(self._ordered[0], at):
-            return self._ordered[1]
+        if self._laid_out is None or not _same(self._laid_out[0], at):
+            self._laid_out = None
+            cuts = row_slices(*self.overview.shape)
+            self._laid_out = at, [self._lay_out(cut, at) for cut in cuts]
+        return self._laid_out[1]
 
-        def work(place: Place) -> Place:
-            Y, confines, block = place
-            return Y, confines, block.in_order(Y, confines, at)
+    def _lay_out(self, cut: slice, at: Parameters | None) -> list[Place]:
+        """Return the blocks of a piece, with cells in the order of some parameters."""
+        Y, own = self.problem.Y[cut], None if self.weights is None else self.weights[cut]
+        blocks, confines = lay_out(self.problem.holes.take(cut), cut.start, own)
 
-        places = [place for piece in self._pieces for place in piece]
-        ordered = map_in_order(work, places, self.n_jobs)
-        pieces = [[next(ordered) for _ in piece] for piece in self._pieces]
-        self._ordered = at, pieces
-        return pieces
+        def work(block: Block) -> Place:
+            return Y, confines, block if at is None else block.in_order(Y, confines, at)
 
-    @cached_property
-    def _pieces(self) -> list[list[Place]]:
-        Y, holes = self.problem.Y, self.problem.holes
-        pieces = []
-        for cut in row_slices(*self.overview.shape):
-            own = None if self.weights is None else self.weights[cut]
-            layout = lay_out(holes.take(cut), cut.start, own)
-            pieces.append([(Y[cut], layout.confines, block) for block in layout.blocks])
-        return pieces
+        return list(map_in_order(work, blocks, self.n_jobs))
 
     def check(self) -> None:
         """Raise where a row contradicts its inequalities."""
-        check_feasible(self.problem.Y, self.problem.holes, self.problem.names)
+        p = self.problem
+        for cut in row_slices(*self.overview.shape) if self.overview.bound else []:
+            check_feasible(np.asarray(p.Y[cut]), p.holes.take(cut), p.names, cut.start)
 
     def take(self, rows: NDArray[np.intp]) -> tuple[Floats, Holes]:
         """Return some rows, and their holes."""
-        return self.problem.Y[rows], self.problem.holes.take(rows)
+        return np.asarray(self.problem.Y[rows]), self.problem.holes.take(rows)
 
     def map(self, work: Callable[..., Any], items: Iterable[Any], *common: Any) -> Iterator[Any]:
         """Yield ``work(item, *common)`` of each item, in order, computed by threads."""
@@ -314,7 +308,9 @@ def _digest(found: list[int]) -> str:
     return hashlib.sha256(repr(found).encode()).hexdigest()
 
 
-def _same(one: Parameters, other: Parameters) -> bool:
+def _same(one: Parameters | None, other: Parameters | None) -> bool:
+    if one is None or other is None:
+        return one is other
     return np.array_equal(one.mean, other.mean) and np.array_equal(one.precision, other.precision)
 
 
