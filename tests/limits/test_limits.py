@@ -13,9 +13,10 @@ from halfseen.data.powers import ColumnCells
 from halfseen.data.transforms import Identity, Log
 from halfseen.diagnostics import checked_table
 from halfseen.diagnostics.one_column import HiddenByLimits, LoneColumn
-from halfseen.limits import LimitTable, find, lone
+from halfseen.limits import find, lone
 from halfseen.limits.find import Falls
 from halfseen.limits.lone import CalibratedRoot, Lone, Number
+from halfseen.limits.table import LimitTable
 
 Z95 = stats.norm.ppf(0.95)
 
