@@ -9,6 +9,7 @@ from scipy import stats
 import halfseen as hs
 from halfseen.kernels import bivariate, univariate
 from tests import naive
+from tests.kernels.calling import called
 
 
 @pytest.mark.parametrize(
@@ -26,25 +27,28 @@ def test_excess_matches_plackett_in_mpmath(h, k, rho):
         # The integrand changes on the scale of cos θ: cut towards the far end.
         cuts = [stop * (1 - mp.mpf(2) ** -m) for m in range(12)] + [stop]
         ref = mp.quad(integrand, cuts) / (2 * mp.pi)
-    comp = bivariate.excess(h, k, rho)
+    comp = called(bivariate.excess)(h, k, rho)
     assert comp == pytest.approx(float(ref), rel=1e-11, abs=1e-17)
 
 
 def test_excess_gives_the_bivariate_distribution_function_of_scipy():
     for h, k, rho in itertools.product((-1.0, 0.5), (0.0, 2.0), (-0.6, 0.3, 0.8)):
         ref = stats.multivariate_normal.cdf([h, k], cov=[[1, rho], [rho, 1]])
-        comp = stats.norm.cdf(h) * stats.norm.cdf(k) + bivariate.excess(h, k, rho)
+        comp = stats.norm.cdf(h) * stats.norm.cdf(k) + called(bivariate.excess)(h, k, rho)
         assert comp == pytest.approx(ref, abs=1e-9)
 
 
 def test_density_is_the_slope_of_excess():
     for h, k, rho in [(0.3, -0.7, 0.4), (1.0, 2.0, -0.8)]:
         step = 1e-5
-        density, slope = bivariate.density_and_slope(h, k, rho)
-        up, down = bivariate.excess(h, k, rho + step), bivariate.excess(h, k, rho - step)
+        density, slope = called(bivariate.density_and_slope)(h, k, rho)
+        up, down = (
+            called(bivariate.excess)(h, k, rho + step),
+            called(bivariate.excess)(h, k, rho - step),
+        )
         assert density == pytest.approx((up - down) / (2 * step), rel=1e-7)
-        ahead, _ = bivariate.density_and_slope(h, k, rho + step)
-        behind, _ = bivariate.density_and_slope(h, k, rho - step)
+        ahead, _ = called(bivariate.density_and_slope)(h, k, rho + step)
+        behind, _ = called(bivariate.density_and_slope)(h, k, rho - step)
         assert slope == pytest.approx((ahead - behind) / (2 * step), rel=1e-7)
 
 
@@ -63,7 +67,7 @@ def test_rectangle_moments_match_nested_quadrature(left, right, rho):
     g = hs.Gaussian(mu, cov)
     comp = np.empty((5, 5))
     lower, upper = np.array([left[0], right[0]]), np.array([left[1], right[1]])
-    log_mass = bivariate.rectangle_moments(mu, sigma, rho, lower, upper, comp)
+    log_mass = called(bivariate.rectangle_moments)(mu, sigma, rho, lower, upper, comp)
     far = [(max(p[0], -60), min(p[1], 60)) for p in (left, right)]
     mass = naive.product_moment(g, [far[0]], [far[1]], 0, 0)
     assert math.exp(log_mass) == pytest.approx(mass, rel=1e-9)
@@ -76,7 +80,7 @@ def test_rectangle_moments_match_nested_quadrature(left, right, rho):
 def test_rectangle_factorises_far_in_the_tail_without_correlation():
     out = np.empty((5, 5))
     one, two = np.zeros(2), np.ones(2)
-    log_mass = bivariate.rectangle_moments(
+    log_mass = called(bivariate.rectangle_moments)(
         one, two, 0.0, np.array([40.0, -math.inf]), np.array([math.inf, -30.0]), out
     )
     left, m = naive.mp_truncated_moments(40.0, math.inf)
@@ -88,7 +92,7 @@ def test_rectangle_factorises_far_in_the_tail_without_correlation():
 def test_rectangle_follows_a_strong_correlation_into_the_tail():
     # Given y > 30 and ρ = 0.9, x lies near 27: far outside what its own marginal would allow.
     out = np.empty((5, 5))
-    log_mass = bivariate.rectangle_moments(
+    log_mass = called(bivariate.rectangle_moments)(
         np.zeros(2), np.ones(2), 0.9, np.array([-math.inf, 30.0]), np.full(2, math.inf), out
     )
     ref_log, ref = naive.mp_truncated_moments(30.0, math.inf)
@@ -105,7 +109,7 @@ def test_rectangle_follows_a_strong_correlation_into_the_tail():
 )  # fmt: skip
 def test_outer_nodes_integrate_the_rectangle(rectangle, rho):
     a1, b1, a2, b2 = rectangle
-    node, weight, peak = bivariate.outer_nodes(*rectangle, rho)
+    node, weight, peak = called(bivariate.outer_nodes)(*rectangle, rho)
     assert (np.diff(node) > 0.0).all()
     assert (weight > 0.0).all()
     assert node[0] > a1
@@ -117,7 +121,7 @@ def test_outer_nodes_integrate_the_rectangle(rectangle, rho):
     assert 0.3 < heights.max() < 3.0
     comp = math.log(weight @ heights) + peak - 0.5 * math.log(2.0 * math.pi)
     assert comp == pytest.approx(
-        bivariate.rectangle_log_mass(*rectangle, rho), rel=1e-12, abs=1e-13
+        called(bivariate.rectangle_log_mass)(*rectangle, rho), rel=1e-12, abs=1e-13
     )
 
 
@@ -128,5 +132,5 @@ def test_rectangle_masses_are_those_of_scipy():
         law = stats.multivariate_normal(cov=[[1, rho], [rho, 1]])
         ref = law.cdf([b1, b2], lower_limit=[a1, a2])
         # SciPy's cubature has some eight digits here.
-        comp = bivariate.rectangle_log_mass(a1, b1, a2, b2, rho)
+        comp = called(bivariate.rectangle_log_mass)(a1, b1, a2, b2, rho)
         assert comp == pytest.approx(math.log(ref), abs=1e-6)

@@ -12,6 +12,7 @@ import halfseen as hs
 from halfseen.kernels import confined, paths
 from halfseen.solvers.full_information.expectation import lattice
 from tests import naive
+from tests.kernels.calling import called
 from tests.kernels.holed import INF, LINE, confines, fill_of, hidden_with
 
 # One cell -------------------------------------------------------------------------------------------
@@ -53,9 +54,9 @@ def test_one_cell_in_intervals_matches_mpmath(name, low, high):
     sets = confines(pieces)
     ref_log, ref = _mp_moments(m, s, [(max(a, low), min(b, high)) for a, b in pieces])
     out = np.empty(5)
-    comp_log = confined.set_moments(m, s, low, high, 0, sets, out)
+    comp_log = called(confined.set_moments)(m, s, low, high, 0, sets, out)
     assert comp_log == pytest.approx(ref_log, rel=1e-11, abs=1e-13)
-    assert confined.set_log_mass(m, s, low, high, 0, sets) == comp_log
+    assert called(confined.set_log_mass)(m, s, low, high, 0, sets) == comp_log
     # Odd moments of the whole line are 0: rounding of terms of order s^r.
     np.testing.assert_allclose(out, ref, rtol=1e-9, atol=1e-13)
 
@@ -70,7 +71,7 @@ def test_one_cell_with_a_probability_matches_quadrature(slope, m, s):
         )[0]  # fmt: skip
 
     sets, out = confines(hidden_with(slope)), np.empty(5)
-    log_mass = confined.set_moments(m, s, -INF, INF, 0, sets, out)
+    log_mass = called(confined.set_moments)(m, s, -INF, INF, 0, sets, out)
     mass = integral(0)
     # The rule has nodes every so often: nine digits for spreads like these.
     assert log_mass == pytest.approx(math.log(mass), abs=1e-8)
@@ -81,7 +82,7 @@ def test_one_cell_with_a_probability_matches_quadrature(slope, m, s):
 def test_a_probability_is_cut_by_a_chord():
     m, s, low, high = 0.3, 1.0, -0.4, 1.1
     sets, out = confines(hidden_with(1.5)), np.empty(5)
-    log_mass = confined.set_moments(m, s, low, high, 0, sets, out)
+    log_mass = called(confined.set_moments)(m, s, low, high, 0, sets, out)
     mass, mean, _ = naive.line_moments(m, s, [(low, high)], lambda x: expit(-1.5 * x))
     # The ends fall between nodes: what is cut is right to half of the mass between two, at either end.
     gap = np.diff(sets.node[np.abs(sets.node) < 2.0]).max()
@@ -93,18 +94,18 @@ def test_a_probability_is_cut_by_a_chord():
 
 def test_a_set_that_is_cut_to_nothing_has_no_mass():
     out = np.full(5, 7.0)
-    assert confined.set_moments(0.0, 1.0, 2.0, 3.0, 0, confines([(-1.0, 1.0)]), out) == -INF
+    assert called(confined.set_moments)(0.0, 1.0, 2.0, 3.0, 0, confines([(-1.0, 1.0)]), out) == -INF
     assert not out.any()
-    assert confined.set_log_mass(0.0, 1.0, 3.0, 2.0, 0, confines(LINE)) == -INF
+    assert called(confined.set_log_mass)(0.0, 1.0, 3.0, 2.0, 0, confines(LINE)) == -INF
 
 
 @pytest.mark.parametrize("name", UNIONS)
 def test_draws_are_those_of_the_inverse_distribution_function(name):
     m, s, pieces = 0.3, 1.2, UNIONS[name]
     sets = confines(pieces)
-    total = confined.set_log_mass(m, s, -INF, INF, 0, sets)
+    total = called(confined.set_log_mass)(m, s, -INF, INF, 0, sets)
     for u in (1e-9, 0.1, 0.45, 0.8, 1.0 - 1e-9):
-        comp = confined.set_draw(m, s, -INF, INF, 0, sets, total, u)
+        comp = called(confined.set_draw)(m, s, -INF, INF, 0, sets, total, u)
         ref, _, _ = naive.draw_from_pieces(m, s, pieces, u)
         # Shares of pieces are rounded to 1e-15, and a draw by that over the density at the end of one.
         assert comp == pytest.approx(ref, rel=1e-7, abs=1e-7), u
@@ -113,9 +114,9 @@ def test_draws_are_those_of_the_inverse_distribution_function(name):
 
 def test_draws_grow_with_their_uniform_across_pieces():
     sets = confines(UNIONS["three pieces"])
-    total = confined.set_log_mass(0.3, 1.2, -1.7, 3.0, 0, sets)
+    total = called(confined.set_log_mass)(0.3, 1.2, -1.7, 3.0, 0, sets)
     u = np.linspace(0.0, 1.0, 2001)[1:-1]
-    x = np.array([confined.set_draw(0.3, 1.2, -1.7, 3.0, 0, sets, total, p) for p in u])
+    x = np.array([called(confined.set_draw)(0.3, 1.2, -1.7, 3.0, 0, sets, total, p) for p in u])
     assert (np.diff(x) >= 0.0).all()
     assert x.min() > -1.7
     assert x.max() < 3.0
@@ -127,10 +128,10 @@ def test_draws_grow_with_their_uniform_across_pieces():
 def test_draws_of_a_probability_have_its_shares():
     sets = confines(hidden_with(2.0))
     nodes, weights = sets.node, sets.weight
-    total = confined.set_log_mass(0.2, 0.9, -INF, INF, 0, sets)
+    total = called(confined.set_log_mass)(0.2, 0.9, -INF, INF, 0, sets)
     for u in (0.001, 0.2, 0.5, 0.77, 0.999):
         ref, _, _ = naive.draw_from_nodes(0.2, 0.9, nodes[weights > 0], weights[weights > 0], u)
-        assert confined.set_draw(0.2, 0.9, -INF, INF, 0, sets, total, u) == ref
+        assert called(confined.set_draw)(0.2, 0.9, -INF, INF, 0, sets, total, u) == ref
 
 
 # Two cells in intervals -----------------------------------------------------------------------------
@@ -152,7 +153,7 @@ def _covariance(rho, sigma=(1.2, 0.7)):
 
 def _box(m, S, left, right):
     out = np.empty((5, 5))
-    return confined.box_moments(
+    return called(confined.box_moments)(
         m, np.linalg.cholesky(S), np.arange(2), confines(left, right), out
     ), out
 
@@ -296,13 +297,13 @@ def _slow_order(m, S, pieces):
 def test_the_least_likely_cell_comes_first(sets, rho):
     S = (np.full((4, 4), rho) + (1.0 - rho) * np.eye(4)) * np.outer([1, 2, 1, 0.5], [1, 2, 1, 0.5])
     m, order = np.array([0.1, -0.3, 0.2, 0.4]), np.empty(4, dtype=np.int64)
-    confined.order_cells(m, np.linalg.cholesky(S), np.arange(4), confines(*sets), order)
+    called(confined.order_cells)(m, np.linalg.cholesky(S), np.arange(4), confines(*sets), order)
     assert order.tolist() == _slow_order(m, S, sets)
 
 
 def test_an_order_is_one_where_the_covariance_is_all_but_singular():
     L, order = np.outer(np.ones(4), [1.0, 0.0, 0.0, 0.0]), np.empty(4, dtype=np.int64)
-    confined.order_cells(np.zeros(4), L, np.arange(4), confines(*AGAINST), order)
+    called(confined.order_cells)(np.zeros(4), L, np.arange(4), confines(*AGAINST), order)
     assert sorted(order) == [0, 1, 2, 3]
 
 
@@ -374,11 +375,11 @@ def test_two_bound_cells_match_quadrature():
 def test_the_factor_of_an_inverse_is_that_of_numpy(h):
     A = np.random.default_rng(h).normal(size=(h, h))
     K, L = A @ A.T + 0.1 * np.eye(h), np.empty((h, h))
-    log_det = confined.inverse_root(K, L)
+    log_det = called(confined.inverse_root)(K, L)
     assert log_det == pytest.approx(np.linalg.slogdet(K)[1], rel=1e-12, abs=1e-13)
     np.testing.assert_allclose(L, np.linalg.cholesky(np.linalg.inv(K)), rtol=1e-9, atol=1e-10)
     K[-1, -1] = -1.0
-    assert math.isnan(confined.inverse_root(K, L))
+    assert math.isnan(called(confined.inverse_root)(K, L))
     assert np.isnan(L).all()
 
 

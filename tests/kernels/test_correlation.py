@@ -3,15 +3,16 @@ import math
 import numpy as np
 import pytest
 
+from halfseen.kernels import correlation
 from halfseen.kernels.correlation import (
     PairCells,
     PairSums,
     Pieces,
     SetMasses,
-    objective,
     solve_correlations,
 )
 from tests import naive
+from tests.kernels.calling import called
 
 SUMS = PairSums(*(np.array([v]) for v in (40.0, 45.0, 38.0, 20.0)))
 CELLS = PairCells(
@@ -58,17 +59,19 @@ def _series(terms=256):
 def test_derivatives(sets, rho):
     masses = sets()
     step = 1e-5
-    _, slope, curve = objective(rho, 0, SUMS, CELLS, masses)
-    up, up_slope, _ = objective(rho + step, 0, SUMS, CELLS, masses)
-    down, down_slope, _ = objective(rho - step, 0, SUMS, CELLS, masses)
+    _, slope, curve = called(correlation.objective)(rho, 0, SUMS, CELLS, masses)
+    up, up_slope, _ = called(correlation.objective)(rho + step, 0, SUMS, CELLS, masses)
+    down, down_slope, _ = called(correlation.objective)(rho - step, 0, SUMS, CELLS, masses)
     assert slope == pytest.approx((up - down) / (2 * step), rel=1e-6)
     assert curve == pytest.approx((up_slope - down_slope) / (2 * step), rel=1e-6)
 
 
 def test_series_and_corners_are_the_same_function():
     for rho in (-0.9, -0.3, 0.5, 0.9):
-        ref = objective(rho, 0, SUMS, CELLS, _corners())
-        np.testing.assert_allclose(objective(rho, 0, SUMS, CELLS, _series()), ref, rtol=1e-8)
+        ref = called(correlation.objective)(rho, 0, SUMS, CELLS, _corners())
+        np.testing.assert_allclose(
+            called(correlation.objective)(rho, 0, SUMS, CELLS, _series()), ref, rtol=1e-8
+        )
 
 
 def test_series_of_far_ends_is_that_of_infinite_ones():
@@ -92,7 +95,9 @@ def test_objective_is_the_formula():
     cells = [(above, above), (above, below), (below, above), (below, below)]
     for count, (left, right) in zip(CELLS.counts[0], cells, strict=True):
         ref -= count * math.log(naive.product_mass(unit, rho, left[0], right[1]))
-    assert objective(rho, 0, SUMS, CELLS, _corners())[0] == pytest.approx(ref, rel=1e-9)
+    assert called(correlation.objective)(rho, 0, SUMS, CELLS, _corners())[0] == pytest.approx(
+        ref, rel=1e-9
+    )
 
 
 def test_an_optimum_at_perfect_correlation_is_flagged():

@@ -10,6 +10,7 @@ from scipy.special import expit
 
 from halfseen.kernels import confined, paths
 from halfseen.solvers.full_information.expectation import lattice
+from tests.kernels.calling import called
 from tests.kernels.holed import INF, LINE, confines, fill_of, hidden_with
 from tests.kernels.test_confined import AGAINST, expected
 
@@ -85,7 +86,7 @@ def test_paths_have_the_mass_and_the_moments_of_their_region(name):
             if isinstance(pieces, list):
                 assert all(min(max(a - y, y - b) for a, b in pieces) < 1e-12 for y in Y[:, j])
         mean, covariance = np.empty(4), np.empty((4, 4))
-        paths.path_moments(X, weights, mean, covariance)
+        called(paths.path_moments)(X, weights, mean, covariance)
         np.testing.assert_allclose(mean, weights @ X, atol=1e-12)
         np.testing.assert_allclose(covariance, np.cov(X.T, aweights=weights, ddof=0), atol=1e-12)
         mass.append(math.exp(one))
@@ -186,7 +187,7 @@ def test_a_walk_in_vectors_is_one_of_single_steps(low, high):
     points, shift = lattice(17, h), rng.random(h)
     U = (points + shift) % 1.0
     X, weights = np.empty(points.shape), np.empty(len(points))
-    paths._walk(L, np.array(low), np.array(high), tilt, points, shift, X, weights)
+    called(paths._walk)(L, np.array(low), np.array(high), tilt, points, shift, X, weights)
     ref, log_weights = _slow_walk(L, low, high, tilt, np.abs(2.0 * U - 1.0))
     # Steps are right to 1e-9 of their size, and later ones follow from those before; a narrow interval
     # all but fixes its step, whose mass has the relative error of the difference of two.
@@ -216,9 +217,9 @@ def test_a_walk_in_vectors_is_one_of_single_steps(low, high):
 def test_paths_through_unions_in_vectors_are_those_of_single_steps(sets):
     points, shift = lattice(31, 4), np.array([0.1, 0.6, 0.35, 0.8])
     own, found = confines(*sets), []
-    for take in (paths._union_paths, paths._set_paths):
+    for take in (called(paths._union_paths), called(paths._set_paths)):
         X, weights = np.empty(points.shape), np.empty(len(points))
-        bounds = NONE if take is paths._set_paths else ()
+        bounds = NONE if take is called(paths._set_paths) else ()
         take(MEAN, ROOT, np.arange(4), *bounds, own, points, shift, X, weights)
         found.append((X, weights))
     # As for a walk; both are sums of four logarithms.
@@ -317,14 +318,14 @@ def test_cells_that_all_but_determine_each_other_are_no_worse_for_their_tilts(no
         root = np.linalg.cholesky(S)
         high = root @ rng.normal(size=h) + rng.exponential(0.7, h)
         own, order = confines(*([(-INF, b)] for b in high)), np.empty(h, dtype=np.int64)
-        confined.order_cells(none, root, np.arange(h), own, order)
+        called(confined.order_cells)(none, root, np.arange(h), own, order)
         L = np.linalg.cholesky(S[np.ix_(order, order)])
         masses = []
         for shift in rng.random((8, h)):
             X, weights = np.empty(points.shape), np.empty(len(points))
             one = paths.fill_box(none, L, order, *args, own, points, shift, X, weights)
-            paths._walk(L, np.full(h, -INF), high[order], none, points, shift, X, weights)
-            masses.append((one, paths._normalise(X, weights)))
+            called(paths._walk)(L, np.full(h, -INF), high[order], none, points, shift, X, weights)
+            masses.append((one, called(paths._normalise)(X, weights)))
         spread = np.std(masses, axis=0)
         tilted.append(spread[0])
         plain.append(spread[1])

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from halfseen.kernels import INNER, KERNEL, njit
+from halfseen.kernels import INNER, njit
 from halfseen.kernels.quadrature import NODES_24, NODES_48, WEIGHTS_24, WEIGHTS_48
 from halfseen.kernels.univariate import NEGLIGIBLE_DROP, log_mass, moments
 
@@ -32,7 +32,7 @@ def _angle_integral(h, k, start, stop):
     return total * width
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def excess(h, k, rho):
     """P(Z₁ ≤ h, Z₂ ≤ k) − Φ(h)Φ(k) at correlation rho, by Plackett's identity.
 
@@ -56,7 +56,7 @@ def excess(h, k, rho):
     return total / TWO_PI
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def density_and_slope(h, k, rho):
     """Bivariate standard normal density at (h, k), and its derivative in ρ."""
     v = 1.0 - rho * rho
@@ -137,7 +137,7 @@ def _panels(start, stop, rho, root):
     return 1 + int(min(63.0, (stop - start) * abs(rho) / (10.0 * root)))
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def outer_nodes(a1, b1, a2, b2, rho):
     """Nodes and weights for Z₁ on a rectangle, and the peak of the log of the integrand.
 
@@ -155,7 +155,7 @@ def outer_nodes(a1, b1, a2, b2, rho):
     return node, weight, peak
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def rectangle_log_mass(a1, b1, a2, b2, rho):
     """Log P(a1 < Z₁ < b1, a2 < Z₂ < b2) at correlation rho, with all its digits however small."""
     if not (a1 < b1 and a2 < b2):
@@ -172,7 +172,7 @@ def rectangle_log_mass(a1, b1, a2, b2, rho):
     return math.log(total * width) + peak - 0.5 * math.log(TWO_PI)
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def rectangle_moments(mu, sigma, rho, lower, upper, out):
     """Raw moments of a bivariate normal restricted to a rectangle; returns the log-mass.
 

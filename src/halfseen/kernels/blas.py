@@ -21,7 +21,7 @@ OF_COLUMNS, OF_ROWS, PLAIN_SECOND = (
 ONE = np.array([1.0])
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def add_products(F, total):
     """Add FᵀF to the lower triangle of ``total``: half of the work of a product."""
     # For Fortran all arrays are transposed: F has a column for each of its rows.

@@ -121,7 +121,7 @@ def _log_cell_mass(rho, i, j, cell, sum_of_terms, size, sets):
     return _log_product_mass(rho, i, j, left, right)
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def objective(rho, k, sums, cells, sets):
     """f(ρ), f'(ρ), f''(ρ) of pair k."""
     n, suv, total = sums.n[k], sums.suv[k], sums.suu[k] + sums.svv[k]

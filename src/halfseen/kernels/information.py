@@ -14,7 +14,7 @@ import numpy as np
 from halfseen.kernels import INNER, KERNEL, njit
 from halfseen.kernels.blas import add_products
 from halfseen.kernels.confined import box_moments, chord_at, in_intervals, set_moments
-from halfseen.kernels.lanes import LANES, add_rows
+from halfseen.kernels.lanes import FIRST, INNER_LANES, add_rows
 from halfseen.kernels.paths import path_moments
 from halfseen.kernels.patterns import centred_rows, confined_law, split
 
@@ -24,6 +24,8 @@ COLUMNS = 512
 DOUBTED = 8
 # A pivot below this share of its own start is rounding.
 SMALLEST_PIVOT = 1e-12
+# Of δ₀, δ₁, δ₀², δ₁δ₀ and δ₁².
+POWERS = np.array([[1, 0], [0, 1], [2, 0], [1, 1], [0, 2]])
 
 
 @njit(**INNER)
@@ -60,7 +62,7 @@ def _root_features(X, weights):
 def _one_cell(m, root, sets, A, c, confines):
     # Covariance of (δ, δ²).
     stages = np.zeros(c.size, dtype=np.int64)
-    low, high = chord_at(0, m, A, c, stages)
+    low, high = chord_at(FIRST, m, A, c, stages)
     e, out = np.empty(5), np.empty((2, 2))
     set_moments(m[0], root[0, 0], low, high, sets[0], confines, e)
     out[0, 0] = e[2] - e[1] * e[1]
@@ -74,11 +76,10 @@ def _two_cells(m, root, sets, confines):
     # Covariance of (δ₀, δ₁, δ₀², δ₁δ₀, δ₁²).
     e = np.empty((5, 5))
     box_moments(m, root, sets, confines, e)
-    powers = np.array([[1, 0], [0, 1], [2, 0], [1, 1], [0, 2]])
     out = np.empty((5, 5))
     for i in range(5):
         for j in range(5):
-            a, b = powers[i], powers[j]
+            a, b = POWERS[i], POWERS[j]
             out[i, j] = e[a[0] + b[0], a[1] + b[1]] - e[a[0], a[1]] * e[b[0], b[1]]
     return out
 
@@ -132,7 +133,7 @@ def _lift(u, G, out):
             n += 1
 
 
-@njit(**LANES)
+@njit(**INNER_LANES)
 def _path_scores(u, G, X, weights, out):
     # Row k of `out` is the score of path k less their mean, times the root of its weight.
     d = len(G)
@@ -141,7 +142,7 @@ def _path_scores(u, G, X, weights, out):
     for k in range(len(X)):
         for i in range(d):
             w[i] = u[i]
-        add_rows(X[k], GT, 0, w)
+        add_rows(X[k], GT, FIRST, w)
         place = d
         for i in range(d):
             out[k, i] = w[i]
@@ -149,7 +150,7 @@ def _path_scores(u, G, X, weights, out):
                 out[k, place + j] = w[i] * w[j]
             out[k, place + i] = 0.5 * w[i] * w[i]
             place += i + 1
-    add_rows(weights, out, 0, average)
+    add_rows(weights, out, FIRST, average)
     for k in range(len(X)):
         root = math.sqrt(weights[k])
         for j in range(average.size):
@@ -171,7 +172,7 @@ def _add_scores(F, buffer, used, total):
     return used
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def _scores(u, G, X, weights):
     # A matrix F with FᵀF = covariance of the score over the paths, of as few rows as can be.
     d, h = G.shape
@@ -274,7 +275,7 @@ def missing_block(
                     T[C[a], C[b]] += second[a, b]
         T += np.dot(Z.T, Z)
         LQT = np.dot(LQ, T)
-        _copy(np.dot(LQ, np.ascontiguousarray(L[U])), moments[g], 0)
+        _copy(np.dot(LQ, np.ascontiguousarray(L[U])), moments[g], FIRST)
         _copy(np.dot(LQT, LQ.T), moments[g], d)
         total = np.zeros((U.size, 1))
         for i in range(rows.size):

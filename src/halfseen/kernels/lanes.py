@@ -4,7 +4,7 @@ A loop that calls SciPy's functions takes one number at a time. These take four 
 fifth of the price. Φ(−t) is exp(−t²/2) times a smooth function of t, and Φ⁻¹(p) a smooth function of
 √(−2 log 2p): each is a polynomial in (t − c)/(t + c), interpolated here from SciPy's values.
 
-Loops over them must be compiled with ``LANES``.
+Loops over them must be compiled with ``LANES``, or ``INNER_LANES``.
 """
 
 import math
@@ -16,11 +16,14 @@ from numba.extending import intrinsic
 from numpy.polynomial import Chebyshev, Polynomial
 from scipy import special
 
-from halfseen.kernels import KERNEL, njit
+from halfseen.kernels import INNER, KERNEL, njit
 from halfseen.kernels.univariate import INVERSE_ROOT_TWO_PI
 
 # Products and sums may be fused; nothing else may change.
 LANES = {**KERNEL, "fastmath": {"contract"}}
+INNER_LANES = {**INNER, "fastmath": {"contract"}}
+# For a 0 that is written out Numba would compile a kernel once more.
+FIRST = np.int64(0)
 # The larger part of log 2 has so few digits that its multiples are exact.
 LOG_TWO = math.log(2.0)
 LOG_TWO_HIGH = round(LOG_TWO * 2.0**40) / 2.0**40
@@ -84,7 +87,7 @@ def _number(_, x):  # pragma: no cover
     return types.float64(types.uint64), build
 
 
-@njit(**LANES)
+@njit(**INNER_LANES)
 def _horner(coefficients, s):
     total = coefficients[0]
     for k in range(1, len(coefficients)):
@@ -165,7 +168,7 @@ def ndtri_lane(p):
     return y if p > 0.5 else -y
 
 
-@njit(**LANES)
+@njit(**INNER_LANES)
 def add_rows(factors, A, first, out):
     """Add Σ_k factors[k] A[k, first + j] to each out[j], four rows at a time."""
     count, whole = factors.size, factors.size - factors.size % 4

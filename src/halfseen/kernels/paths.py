@@ -29,6 +29,8 @@ from halfseen.kernels.confined import (
     set_moments,
 )
 from halfseen.kernels.lanes import (
+    FIRST,
+    INNER_LANES,
     LANES,
     LOG_TWO,
     add_rows,
@@ -68,12 +70,12 @@ def _uniform(point, shift):
 def _face_step(j, L, E, points, shift, centre, uniforms):
     # Where the steps before it put the centre of a cell, in each path, and what drives its own step.
     centre[:] = 0.0
-    add_rows(L[j, :j], E, 0, centre)
+    add_rows(L[j, :j], E, FIRST, centre)
     for q in range(len(points)):
         uniforms[q] = _uniform(points[q, j], shift[j])
 
 
-@njit(**LANES)
+@njit(**INNER_LANES)
 def _below(side, ends, uniforms, masses, draws):
     # Masses of a standard normal below some ends, and draws from there; with a side of -1 mirrored.
     for q in range(ends.size):
@@ -84,7 +86,7 @@ def _below(side, ends, uniforms, masses, draws):
         draws[q] = side * (z if z < ends[q] else ends[q])
 
 
-@njit(**LANES)
+@njit(**INNER_LANES)
 def _take_step(mu, size, centre, masses, step, product, total, moved):
     # What a step, drawn around its tilt μ, does to the weights of paths, and where it leads. Their
     # products of masses lose their powers of 2 to the logarithms: they must stay numbers.
@@ -106,7 +108,7 @@ def _finish(moved, total, product, X, weights):
         weights[q] = total[q] + math.log(product[q])
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def _walk(L, low, high, tilt, points, shift, X, weights):
     # Paths e of cells in one interval each, every step drawn around its tilt μ: its weight is
     # P(a < z + μ < b)·φ(e)/φ(e − μ). All paths take a step together, in arrays without a remainder.
@@ -150,7 +152,7 @@ def _mean_and_variance(a, b):
     return part[1], part[2] - part[1] * part[1]
 
 
-@njit(**LANES)
+@njit(**INNER_LANES)
 def _find_tilt(L, low, high, tilt):
     # Towards the tilt under which the largest weight of a path is smallest (Botev 2017). With Λ_j the
     # mean of the restricted step j along the path e, there e_j = μ_j + Λ_j and
@@ -209,7 +211,7 @@ def _interval_paths(m, L, sets, confines, points, shift, X, weights):
     _walk(L, low, high, tilt, points, shift, X, weights)
 
 
-@njit(**LANES)
+@njit(**INNER_LANES)
 def _measure(low, high, weight, inverse, centre, below, parts, total, largest):
     # The mass of one piece of a set, and what is below it, or above where it is on that side. Adds the
     # mass to the total; of what masses are differences of, the largest is kept.
@@ -223,7 +225,7 @@ def _measure(low, high, weight, inverse, centre, below, parts, total, largest):
         largest[q] = weight * upto if weight * upto > largest[q] else largest[q]
 
 
-@njit(**LANES)
+@njit(**INNER_LANES)
 def _choose(low, high, weight, inverse, centre, below, parts, left, draws, ends):
     # Where what is left of a share of the mass lies in a piece: what is below the draw, negative where
     # that is above it; and the ends of the piece. Once it is found nothing is left: -1.
@@ -238,7 +240,7 @@ def _choose(low, high, weight, inverse, centre, below, parts, left, draws, ends)
         left[q] = -1.0 if inside else left[q] - parts[q]
 
 
-@njit(**LANES)
+@njit(**INNER_LANES)
 def _settle(total, largest, ends, masses, draws):
     # From places to draws; the mass is 0 where it is all but a difference, or where none was found.
     for q in range(total.size):
@@ -252,7 +254,7 @@ def _settle(total, largest, ends, masses, draws):
         draws[q] = z if z < ends[1, q] else ends[1, q]
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def _union_paths(m, L, sets, confines, points, shift, X, weights):
     # Cells in sets of any kind, without inequalities. All paths take a step together, as in a walk.
     h, count = m.size, len(points)
@@ -295,7 +297,7 @@ def _union_paths(m, L, sets, confines, points, shift, X, weights):
     _finish(moved, total, product, X, weights)
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def _set_paths(m, L, sets, A, c, confines, points, shift, X, weights):
     # Cells in sets of any kind, with inequalities, one after the other as they come.
     h = m.size
@@ -372,10 +374,13 @@ def _with_intervals(sets, A, c, confines):
     return B[:count].copy(), e[:count].copy()
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def _normalise(X, weights):
     # Weights of sum 1 from their logarithms, whose average's logarithm is returned; -inf if none counts.
-    top = weights.max()
+    top = -math.inf
+    for q in range(weights.size):
+        if weights[q] > top or math.isnan(weights[q]):
+            top = weights[q]
     if top == -math.inf:
         return top
     total = 0.0
@@ -424,18 +429,18 @@ def fill_paths(m, L, sets, A, c, confines, points, shift, X, weights):
     return -math.inf
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def path_moments(X, weights, first, second):
     """Mean and covariance of weighted paths."""
     count, h = X.shape
     first[:] = 0.0
-    add_rows(weights, X, 0, first)
+    add_rows(weights, X, FIRST, first)
     weighted = np.empty(count)
     for i in range(h):
         for q in range(count):
             weighted[q] = weights[q] * (X[q, i] - first[i])
         second[i, : i + 1] = 0.0
-        add_rows(weighted, X, 0, second[i, : i + 1])
+        add_rows(weighted, X, FIRST, second[i, : i + 1])
         for j in range(i):
             second[j, i] = second[i, j]
     for i in range(h):
@@ -460,7 +465,7 @@ def expectation(m, L, sets, A, c, confines, points, shift, fill, first, second):
     """
     h = m.size
     if h == 1:
-        low, high = chord_at(0, m, A, c, last_used(A))
+        low, high = chord_at(FIRST, m, A, c, last_used(A))
         out = np.empty(5)
         mass = set_moments(m[0], L[0, 0], low, high, sets[0], confines, out)
         first[0], second[0, 0] = out[1], max(out[2] - out[1] * out[1], 0.0)

@@ -12,7 +12,13 @@ from typing import NamedTuple
 import numpy as np
 
 from halfseen.kernels import INNER, KERNEL, njit
-from halfseen.kernels.confined import HALF_LOG_TWO_PI, in_intervals, inverse_root, order_cells
+from halfseen.kernels.confined import (
+    HALF_LOG_TWO_PI,
+    in_intervals,
+    inverse_root,
+    order_cells,
+    place_of,
+)
 
 
 class Grouped(NamedTuple):
@@ -32,11 +38,21 @@ class Grouped(NamedTuple):
     order: np.ndarray
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def split(P, missing):
     """Return U, M, Q, B, P_MM⁻¹ and log|P_MM| of a pattern."""
-    M, U = np.flatnonzero(missing), np.flatnonzero(~missing)
-    d, k = len(P), M.size
+    d, k = len(P), 0
+    for i in range(d):
+        k += missing[i]
+    M, U = np.empty(k, dtype=np.int64), np.empty(d - k, dtype=np.int64)
+    a = b = 0
+    for i in range(d):
+        if missing[i]:
+            M[a] = i
+            a += 1
+        else:
+            U[b] = i
+            b += 1
     if k == 0:
         return U, M, P, np.empty((0, d)), np.empty((0, 0)), 0.0
     inner, root, across = np.empty((k, k)), np.empty((k, k)), np.empty((k, d - k))
@@ -93,7 +109,7 @@ def confined_law(r, y, pull, mean, U, Q, grouped, confines):
         count += 1
     C, sets = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
     for k in range(count):
-        C[k], sets[k] = np.searchsorted(U, order[k]), grouped.sets[r, order[k]]
+        C[k], sets[k] = place_of(U, order[k]), grouped.sets[r, order[k]]
     K, L, m = np.empty((count, count)), np.empty((count, count)), np.empty(count)
     for a in range(count):
         for b in range(count):
@@ -247,7 +263,7 @@ def rows_block(Y, mean, P, log_det, grouped, confines, points, shifts, law, E, V
         U, M, Q, B, spread, log_m = split(P, grouped.missing[g])
         Z = centred_rows(Y, rows, mean, U, grouped.sets)
         R = np.dot(Z, Q)
-        u, k = np.searchsorted(U, q), np.searchsorted(M, q)
+        u, k = place_of(U, q), place_of(M, q)
         for i in range(rows.size):
             r = rows[i]
             square = np.dot(Z[i], R[i])

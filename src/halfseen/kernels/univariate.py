@@ -49,7 +49,7 @@ def _log_mass_by_quadrature(a, b):
     return math.log(total * width) - 0.5 * peak * peak - HALF_LOG_TWO_PI
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def log_mass(a, b):
     """Log P(a < Z < b) for Z standard normal; -inf when the interval is empty."""
     if not a < b:
@@ -71,7 +71,7 @@ def log_mass(a, b):
     return _log_mass_by_quadrature(a, b)
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def moments(mu, sigma, lower, upper, out):
     """Raw moments of N(mu, sigma²) restricted to (lower, upper); returns the log-mass.
 
@@ -125,7 +125,7 @@ def _repair_odd_moments(mu, sigma, a, b, mass, out):
     out[3] = mu**3 + 3.0 * mu * mu * sigma * z1 + 3.0 * mu * sigma**2 * z2 + sigma**3 * z3
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def interval(a, b, out):
     """Moments of a standard normal on (a, b), in closed form where it keeps its digits.
 
@@ -146,7 +146,7 @@ def interval(a, b, out):
     return math.log(mass)
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def draw(a, b, u):
     """Inverse-CDF draw of a standard normal restricted to (a, b), from one uniform u."""
     if a > 0.0:
