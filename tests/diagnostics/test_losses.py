@@ -11,6 +11,7 @@ from halfseen.diagnostics.together import (
     judge_losses,
     largest_p_values,
     loss_scores,
+    standard_scores,
     weighted_for,
 )
 from halfseen.parallel import single_blas_thread
@@ -163,6 +164,18 @@ def test_p_values_hold_their_level_where_the_rule_is_right(n):
     for level in (0.05, 0.5):
         low, high = stats.binom.ppf([0.0005, 0.9995], tables, level)
         assert low <= (p <= level).sum() <= high, level
+
+
+def test_scores_of_small_tables_are_standard_normal_where_the_rule_is_right():
+    squares = []
+    for seed in range(30):
+        X, rule = table(5, 50, seed, correlation=0.7)
+        ground = stand_on(FittedTable(fitted(X, rule)), seed)
+        squares.append(standard_scores(ground, list(range(5)))[0] ** 2)
+    # Of 30 tables; their own spread says how well the mean is known. A mean square of a third to a
+    # half, as of scores that are brought down by what refits of so few rows seem to say, is far below.
+    means = np.mean(squares, axis=1)
+    assert np.mean(means) == pytest.approx(1.0, abs=3.0 * np.std(means) / 30**0.5)
 
 
 def test_losses_are_found():

@@ -11,7 +11,7 @@ mean.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -34,7 +34,6 @@ from halfseen.simulate import simulate
 from halfseen.solvers.full_information.expectation import (
     Parameters,
     Sampling,
-    add_in_order,
     at_random,
     drawn_rows,
     expect,
@@ -42,9 +41,8 @@ from halfseen.solvers.full_information.expectation import (
 )
 from halfseen.solvers.full_information.problem import Problem, standardise
 from halfseen.solvers.inference.fitted_table import original_table, read_source
-from halfseen.solvers.inference.moved import moved
 from halfseen.solvers.result import Estimate, Status
-from halfseen.theta import pack_slopes, stands_for, triangle, unpack
+from halfseen.theta import stands_for, triangle, unpack
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -58,9 +56,6 @@ FEWEST_TESTED, MOST_WORK = 1000, 2e5
 POINTS = 32
 # Largest step along a parameter, in units of the columns, for derivatives of log-likelihoods.
 STEP = 1e-3
-# With fewer rows than these, what is not linear in the estimates counts. Simulated tables are fitted
-# again by so many steps of scoring, each of which brings them nearer by a factor of some √n.
-FEW_ROWS, SCORING_STEPS = 200, 3
 # Share of the variance of terms that their sum has at least.
 LEAST_LEFT = 0.05
 HARDLY_DETERMINED = (
@@ -161,15 +156,6 @@ class FittedRows:
             [expect(self.Y, b, layout.confines, at, sampling)[1] for b in layout.blocks]
         )
 
-    def score(self, at: Parameters) -> Floats:
-        """Return the derivative of the log-likelihood of all rows in (μ, Σ_ij for i >= j)."""
-        layout, sampling = lay_out(self.holes), Sampling(POINTS, 0, 0, Purpose.LIKELIHOOD, at)
-        sums = add_in_order(
-            expect(self.Y, block, layout.confines, at, sampling)[0] for block in layout.blocks
-        )
-        P = at.precision
-        return pack_slopes(P @ sums.first, 0.5 * (P @ sums.second @ P - len(self.Y) * P))
-
     def draws(self, at: Parameters, count: int, seed: int, number: int) -> Floats:
         """Complete the rows so many times: (count, rows, d)."""
         layout, sampling = lay_out(self.holes), Sampling(POINTS, seed, number, Purpose.IMPUTATION)
@@ -236,7 +222,9 @@ class Ground:
         """
         holes, d = self.simulated.holes, len(self.names)
         left = terms.copy()
-        for k, along in enumerate(self._slope(terms)):
+        scores = complete_scores(self.complete, self.at.precision)
+        slope = terms.T @ scores / len(terms) @ self.errors
+        for k, along in enumerate(slope):
             step = STEP / max(float(np.abs(along).max()), np.finfo(float).tiny)
             mean, change = unpack(step * along, d)
             up, down = (
@@ -247,47 +235,6 @@ class Ground:
             )
             left[:, k] -= (up - down) / (2.0 * step)
         return left
-
-    def _slope(self, terms: Floats) -> Floats:
-        scores = complete_scores(self.complete, self.at.precision)
-        return np.asarray(terms.T @ scores / len(terms) @ self.errors)
-
-    def corrections(
-        self, terms: Floats, again: Callable[[FittedRows, Parameters], Floats]
-    ) -> tuple[Floats, Floats]:
-        """Return the mean of a sum of terms, and what multiplies its deviation, where rows are few.
-
-        Both are due to what is not linear in the estimates. Simulated tables are fitted again, by some
-        steps of scoring; ``again`` gives the sum of a table at its own parameters. The linear part,
-        which has mean zero and the deviation of ``covariance``, varies with the whole from table to
-        table, so that few tables tell the difference.
-        """
-        n, q = self.rows, terms.shape[1]
-        if n >= FEW_ROWS or len(self.seen.Y) < n:
-            return np.zeros(q), np.ones(q)
-        slope = self._slope(terms)
-        linear, whole = [], []
-        for table, (rows, score, at) in enumerate(self.refits):
-            sums = terms[table * n : (table + 1) * n].sum(axis=0)
-            linear.append(sums - slope @ score)
-            whole.append(again(rows, at))
-        stretch = np.std(whole, axis=0) / np.maximum(np.std(linear, axis=0), np.finfo(float).tiny)
-        return np.mean(np.subtract(whole, linear), axis=0), stretch
-
-    @cached_property
-    def refits(self) -> list[tuple[FittedRows, Floats, Parameters]]:
-        """Simulated tables: rows, score at the fitted parameters, and own parameters."""
-        out = []
-        for start in range(0, len(self.simulated.Y), self.rows):
-            rows = self.simulated.take(np.arange(start, start + self.rows))
-            g, score = Gaussian(np.zeros(len(self.names)), self.correlation), rows.score(self.at)
-            step, at = score, self.at
-            for _ in range(SCORING_STEPS):
-                g = moved(g, self.errors @ step / self.rows)
-                at = Parameters.of(g.mean, g.covariance)
-                step = rows.score(at)
-            out.append((rows, score, at))
-        return out
 
 
 def complete_scores(Z: Floats, P: Floats) -> Floats:

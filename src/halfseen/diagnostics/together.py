@@ -130,17 +130,22 @@ def judge_losses(ground: Ground, seed: int) -> Losses:
     if not columns:
         reason = "; ".join(dict.fromkeys(untested.values())) or "no cell is hidden by a rule"
         return replace(Losses.absent(reason), untested=untested)
-    at, weight = ground.at, weighted_for(ground.rows)
+    z, correlation = standard_scores(ground, columns)
+    adjusted = largest_p_values(z, correlation, seed)
+    names = tuple(ground.names[j] for j in columns)
+    return Losses(float(adjusted.min()), names, adjusted[: len(columns)], untested)
+
+
+def standard_scores(ground: Ground, columns: list[int]) -> tuple[Floats, Floats]:
+    """Return scores of columns, standard normal where the rule is right, and their correlation.
+
+    Of several columns the sum of all scores comes last: a little in each of them.
+    """
+    rows, at, weight = ground.seen, ground.at, weighted_for(ground.rows)
     P, simulated = (hidden_probabilities(r, columns, at) for r in (rows, ground.simulated))
     observed = loss_scores(P, rows.hidden[:, columns], weight).sum(axis=0)
     terms = loss_scores(simulated, ground.simulated.hidden[:, columns], weight)
-    # Of several columns the sum of all scores too: a little in each of them.
     sums = np.vstack([np.eye(len(columns)), np.ones((int(len(columns) > 1), len(columns)))])
-
-    def again(rows: FittedRows, at: Parameters) -> Floats:
-        P = hidden_probabilities(rows, columns, at)
-        return sums @ loss_scores(P, rows.hidden[:, columns], weight).sum(axis=0)
-
     n = len(rows.Y)
     left = ground.residuals(terms)
     # Where only some of the rows are looked at, the estimates know less of them.
@@ -148,11 +153,8 @@ def judge_losses(ground: Ground, seed: int) -> Losses:
     covariance = n * (part * left.T @ left + (1.0 - part) * terms.T @ terms) / len(terms)
     of_sums = sums @ covariance @ sums.T
     scale = np.sqrt(np.diag(of_sums))
-    mean, stretch = ground.corrections(terms @ sums.T, again)
-    z = straightened((sums @ observed - mean) / (scale * stretch), skewness(left @ sums.T, n))
-    adjusted = largest_p_values(z, of_sums / np.outer(scale, scale), seed)
-    names = tuple(ground.names[j] for j in columns)
-    return Losses(float(adjusted.min()), names, adjusted[: len(columns)], untested)
+    z = straightened(sums @ observed / scale, skewness(left @ sums.T, n))
+    return z, of_sums / np.outer(scale, scale)
 
 
 def _why_not(ground: Ground, j: int) -> str:
