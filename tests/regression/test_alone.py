@@ -5,9 +5,13 @@ import pytest
 from scipy.special import log_ndtr
 
 import halfseen as hs
+from benchmarks.regression_tables import many_censored
 from halfseen.data.interval_data import IntervalData
+from halfseen.seeds import Purpose
 from halfseen.solvers.full_information import learn
+from halfseen.solvers.full_information.expectation import Parameters, Sampling
 from halfseen.solvers.full_information.rows import HeldRows
+from halfseen.solvers.regression import learn_regression
 from halfseen.solvers.regression.alone import Known, log_mass, starts_alone
 from halfseen.solvers.regression.model import Model, Setup
 from halfseen.solvers.regression.outcomes import read_outcomes
@@ -249,6 +253,30 @@ def test_many_rows_are_climbed_by_what_some_of_them_say(monkeypatch):
     # known to a sixteenth (√(9/4000) of nine parameters) takes the square of that off each step.
     assert questions < asked.count(20_000)
     assert questions <= 8
+
+
+def test_many_rows_are_asked_once_for_a_log_likelihood(monkeypatch):
+    asked, given = [], []
+    expect, take = HeldRows.expect, learn_regression._sampled_log_likelihood
+
+    def counted(self, mean, covariance, sampling):
+        asked.append((self.overview.shape[0], sampling.purpose))
+        return expect(self, mean, covariance, sampling)
+
+    monkeypatch.setattr(HeldRows, "expect", counted)
+    monkeypatch.setattr(
+        learn_regression, "_sampled_log_likelihood", lambda *a: given.append(a) or take(*a)
+    )
+    table = many_censored(8000, 4, 2, 0)
+    fit = table.fit()
+    assert asked.count((8000, Purpose.LIKELIHOOD)) == 1
+    assert 0.0 < fit.log_likelihood_error < 1.5 * learn_regression.ENOUGH_KNOWN
+    # Other shifts, and so many points that their own error is next to nothing.
+    rows, found = given[0]
+    place = found.mean, found.covariance
+    order = Parameters.of(*found.state.order)
+    many = np.mean([rows.expect(*place, Sampling(2048, 1, k, order=order))[1] for k in range(2)])
+    assert abs(take(rows, found)[0] - many) < 4.0 * fit.log_likelihood_error
 
 
 def test_information_grows_with_the_rows():

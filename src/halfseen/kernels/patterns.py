@@ -149,20 +149,21 @@ def _expect_group(Y, rows, mean, U, Q, log_det, grouped, confines, points, shift
         square = 0.0
         for j in range(U.size):
             square += Z[i, j] * R[i, j]
+        if grouped.order[r, 0] < 0:
+            # Nothing is confined.
+            out[r] = -0.5 * (square + log_det) - U.size * HALF_LOG_TWO_PI
+            continue
         C, m, L, log_k, sets, A, c = confined_law(r, Y[r], R[i], mean, U, Q, grouped, confines)
-        h, mass = C.size, 0.0
-        if h > 0:
-            first, second = np.empty(h), np.empty((h, h))
-            mass = law.expect(
-                m, L, sets, A, c, confines, points, shifts[r], law.fill, first, second
-            )
-            for a in range(h):
-                offset = m[a] - mean[U[C[a]]]
-                # What the seen cells say of the confined ones: z_S' Q z_S − (Q z)_C' L L' (Q z)_C.
-                square += offset * R[i, C[a]]
-                Z[i, C[a]] = offset + first[a]
-                for b in range(h):
-                    V[C[a], C[b]] += second[a, b]
+        h = C.size
+        first, second = np.empty(h), np.empty((h, h))
+        mass = law.expect(m, L, sets, A, c, confines, points, shifts[r], law.fill, first, second)
+        for a in range(h):
+            offset = m[a] - mean[U[C[a]]]
+            # What the seen cells say of the confined ones: z_S' Q z_S − (Q z)_C' L L' (Q z)_C.
+            square += offset * R[i, C[a]]
+            Z[i, C[a]] = offset + first[a]
+            for b in range(h):
+                V[C[a], C[b]] += second[a, b]
         out[r] = mass - 0.5 * (square + log_det + log_k) - (U.size - h) * HALF_LOG_TWO_PI
     return Z
 

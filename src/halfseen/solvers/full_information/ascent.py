@@ -7,8 +7,9 @@ step that lowers the likelihood is taken back.
 
 *Climbing*: few points a row; the curvature of complete rows, corrected by what steps show, which makes
 the first step one of expectation maximisation. *Polishing*: more points, the cells of each row in a new
-order, and the curvature that scores show in the directions that matter (conjugate gradients), or the
-information itself where nothing is sampled. *Averaging*: near the top, the score is asked for again with
+order, and for the curvature the information, or where that is not known well what scores show of it in
+the directions that matter (conjugate gradients). Where some of the rows went before, as scouts, all of
+them begin here, with what these know. *Averaging*: near the top, the score is asked for again with
 other shifts of the points. The scatter of the answers is the Monte-Carlo error, their average takes most
 of it out, and the step that it asks for is the last, unless it is so large that there must be more to
 come.

@@ -58,7 +58,7 @@ START_STEPS, START_ROWS = 30, 4000
 NO_VARIANCE = 1e-8
 # Shifts of the points of rows that are sampled, for the log-likelihood, and points of each: more, where
 # its Monte-Carlo error is not below this, unless cells were drawn so often already.
-REPLICATES, POINTS, ENOUGH_KNOWN, MOST_DRAWS = 4, (16, 64, 512, 2048), 0.05, 2**26
+REPLICATES, POINTS, ENOUGH_KNOWN, MOST_DRAWS = 4, (16, 64, 256, 1024, 2048), 0.05, 2**26
 # Steps of cut points, at most, and the gain in log-likelihood that may be left to them.
 MOST_CUTS, ENOUGH = 50, 1e-9
 # Shorter steps that are tried, and what noise may take from a log-likelihood.
@@ -314,12 +314,37 @@ def _replicated(
 ) -> tuple[float, float, int]:
     """Return a log-likelihood that is sampled, its error, and how many points made that small enough."""
     for points in counts:
-        ask = [Sampling(points, 0, k, Purpose.LIKELIHOOD, order) for k in range(REPLICATES)]
-        values = np.array([rows.expect(*place, one)[1] for one in ask])
-        error = float(values.std(ddof=1)) / math.sqrt(REPLICATES)
+        values = [_asked(rows, place, order, points, k) for k in range(REPLICATES)]
+        error = float(np.std(values, ddof=1)) / math.sqrt(REPLICATES)
         if error < allowed or REPLICATES * points * rows.overview.sampled > MOST_DRAWS:
             break
-    return float(values.mean()), error, points
+    return float(np.mean(values)), error, points
+
+
+def _asked(
+    rows: Rows, place: tuple[Floats, Floats], order: Parameters, points: int, replicate: int
+) -> float:
+    """Return a log-likelihood by one set of shifts."""
+    sampling = Sampling(points, 0, replicate, Purpose.LIKELIHOOD, order)
+    return rows.expect(*place, sampling)[1]
+
+
+def _sampled_log_likelihood(rows: Rows, found: Climb) -> tuple[float, float]:
+    """Return a log-likelihood that is sampled, and its error.
+
+    Of many rows some are asked how much these vary, and then all of them once: rows err by themselves.
+    """
+    place, n = (found.mean, found.covariance), rows.overview.shape[0]
+    # In the order of the climb rows are laid out already.
+    order = Parameters.of(*(found.state.order or place))
+    if n <= START_ROWS:
+        return _replicated(rows, place, order, POINTS, ENOUGH_KNOWN)[:2]
+    times = math.sqrt(REPLICATES * n / START_ROWS)
+    most = REPLICATES * MOST_DRAWS / rows.overview.sampled
+    counts = [points for points in POINTS if points <= most] or POINTS[:1]
+    some = rows.sample(START_ROWS, 0)
+    _, error, points = _replicated(some, place, order, counts, ENOUGH_KNOWN / times)
+    return _asked(rows, place, order, points, 0), times * error
 
 
 def log_likelihood(setup: Setup, found: Climb) -> tuple[float, float]:
@@ -330,16 +355,7 @@ def log_likelihood(setup: Setup, found: Climb) -> tuple[float, float]:
     rows, q = setup.rows, setup.step.outcomes
     n, d = rows.overview.shape
     if rows.overview.sampled:
-        place = found.mean, found.covariance
-        # The order of the climb, in which rows are laid out already.
-        order = Parameters.of(*(found.state.order or place))
-        enough: tuple[int, ...] = POINTS
-        if n > START_ROWS:
-            # How much rows vary is asked of some: many questions to all are what takes time.
-            some, share = rows.sample(START_ROWS, 0), math.sqrt(START_ROWS / n)
-            points = _replicated(some, place, order, POINTS, share * ENOUGH_KNOWN)[2]
-            enough = POINTS[POINTS.index(points) :]
-        value, error, _ = _replicated(rows, place, order, enough, ENOUGH_KNOWN)
+        value, error = _sampled_log_likelihood(rows, found)
     else:
         value, error = rows.expect(found.mean, found.covariance, Sampling(1, 0))[1], 0.0
     of_regressors = -0.5 * (n * (d - q) * math.log(2.0 * math.pi) + setup.squares)
