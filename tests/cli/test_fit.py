@@ -294,6 +294,13 @@ def test_what_seems_to_stand_for_values_that_were_not_detected_is_told(halfseen,
         assert "not detected, set them to NaN" in " ".join(refused.output.split())
 
 
+def test_scales_behind_a_comma_are_refused(halfseen, tmp_path):
+    (tmp_path / "t.csv").write_text(RULED)
+    result = halfseen("fit", "t.csv", "--transform", "lead: log, zinc: sqrt")
+    assert result.exit_code == 2
+    assert "--transform says one scale" in result.stderr
+
+
 def test_flags_are_declared_and_columns_left_out(halfseen, tmp_path):
     (tmp_path / "data.csv").write_text(NADA)
     asked = halfseen("fit", "data.csv")

@@ -80,7 +80,7 @@ def test_values_off_the_grid_are_doubted_once():
         (({},), "step must be a number, or a dict"),
         (({"age": 0},), "the step of age must be above 0"),
         (({"age": [1, 5]},), "from the coarsest to the finest"),
-        (({"age": [0]},), "from the coarsest to the finest"),
+        (({"age": [0]},), "the step of age must be above 0"),
         (({"age": []},), "from the coarsest to the finest"),
         ((5, "half"), "how must be 'nearest', 'down' or 'up'; got 'half'"),
         ((5, {"age": 1}), "how must be 'nearest', 'down' or 'up'; got 1"),
@@ -115,3 +115,8 @@ def test_the_words_of_the_command_line():
     ):
         with pytest.raises(hs.InputError):
             read_rounded(wrong)
+
+
+def test_one_step_that_is_none_is_told_as_such():
+    with pytest.raises(hs.InputError, match="the step of age must be above 0; got -1"):
+        read_rounded(["age: -1"])

@@ -473,3 +473,15 @@ def test_the_summary_tells_intervals_from_standard_errors_in_small_tables():
     assert wider == pytest.approx(2.178813 / 1.959964 * np.sqrt(14 / 12) - 1.0, abs=1e-5)
     assert f"up to {wider:.0%} wider than standard errors" in " ".join(fit.summary().split())
     assert "wider" not in regress("zinc ~ age", {**DATA}, None).summary()
+
+
+def test_a_limit_among_the_texts_of_a_regressor_is_told():
+    """pandas makes texts of all numbers of a column in which one cell is a limit."""
+    zinc = [f"{x:.1f}" for x in np.linspace(1.0, 9.0, 20)]
+    data = {"lead": np.linspace(0.0, 1.0, 40), "zinc": [*zinc, *zinc[:-1], "<1"]}
+    with pytest.warns(
+        hs.HalfseenWarning, match="holds 39 numbers, but row 39 has '<1'.* on the left"
+    ):
+        hs.regress("lead ~ zinc", data)
+    words = {"lead": data["lead"], "place": ["1", "2"] * 20}
+    assert hs.regress("lead ~ place", words).terms == ("Intercept", "place[T.2]")

@@ -260,6 +260,11 @@ def read_scales(wanted: TableOptions, names: tuple[str, ...]) -> Any:
             common.append(text)
             continue
         for name in expand(split_names(before), names, "--transform"):
+            if ":" in name and name not in names:
+                raise InputError(
+                    f"--transform says one scale, for the columns before its colon; got {text!r}. Say "
+                    "it again for another: --transform 'Pb: log' --transform 'Zn: sqrt'."
+                )
             if name in by_name:
                 raise InputError(f"--transform names column {name!r} twice.")
             by_name[name] = scale.strip()

@@ -30,7 +30,7 @@ from halfseen.data.factors import (
     quoted,
     shown,
 )
-from halfseen.data.plain_columns import Level, PlainColumn, PlainColumns
+from halfseen.data.plain_columns import Level, PlainColumn, PlainColumns, doubt_texts
 from halfseen.data.table import float_of, printable
 from halfseen.errors import InputError, NotIdentifiedError
 
@@ -133,6 +133,8 @@ class Evaluator:
         if self.learning and name not in self.learned.levels:
             column = self.columns.column(name)
             self.learned.levels[name] = None if column.is_numbers else _levels_of(column)
+            if not (column.is_numbers or column.levels or self.columns.doubted):
+                doubt_texts(column)
         return self.learned.levels[name] is None
 
     def _numbers_of(self, name: str) -> Floats:

@@ -13,13 +13,13 @@ from halfseen.data.cell_columns import Columns, RawColumn, read_column
 from halfseen.data.cells import BLANK, CellFormat, called, read_cell, shorten
 from halfseen.data.interval_data import IntervalData
 from halfseen.data.names import base_of
-from halfseen.data.plain_columns import PlainColumn, PlainColumns
+from halfseen.data.plain_columns import MANY, PlainColumn, PlainColumns, taken_as_categories
 from halfseen.data.readers import read_columns
 from halfseen.errors import InputError, argument, spelled, warn
 
 TRUTHS = {"true": True, "false": False}
-# Words that are shown, and the share of numbers from which on a text among them looks like a slip.
-MOST_SHOWN, MANY = 5, 0.5
+# Words that are shown.
+MOST_SHOWN = 5
 
 
 class MixedColumns(PlainColumns):
@@ -30,6 +30,8 @@ class MixedColumns(PlainColumns):
     intervals : dict of str to IntervalData
         One column each. As plain columns they are their seen values.
     """
+
+    doubted = True
 
     def __init__(
         self,
@@ -232,8 +234,5 @@ def _doubt_texts(
         return
     row = int(odd[0])
     where = f"row {row}" if lines is None else f"line {lines[row]}"
-    warn(
-        f"column {called(raw.name)} holds {seen} numbers, but {where} has {shorten(raw.text(row))}, so "
-        "it is taken as a column of categories. If it should be numbers, correct the cell, or tell a "
-        f"word for missing with {argument('missing')}."
-    )
+    remedy = f"correct the cell, or tell a word for missing with {argument('missing')}"
+    warn(taken_as_categories(raw.name, seen, where, raw.text(row), remedy))

@@ -29,8 +29,10 @@ from halfseen.data.table import (
     printable,
     row_slices,
 )
-from halfseen.errors import InputError
+from halfseen.errors import InputError, warn
 
+# The share of numbers from which on a text among them looks like a slip.
+MANY = 0.5
 Level = str | bool | int | float
 
 
@@ -55,6 +57,9 @@ class PlainColumn(NamedTuple):
 
 class PlainColumns(Mapping[str, NDArray[Any]]):
     """The columns of a table by name; each is read when it is first asked for."""
+
+    # Whether columns of numbers in which a few cells are texts were warned of when they were read.
+    doubted = False
 
     def __init__(self, names: Sequence[str], rows: int, read: Callable[[int], PlainColumn]) -> None:
         check_names(names)
@@ -133,6 +138,36 @@ def columns_of(data: Any) -> PlainColumns:
     frame = FrameColumns(data)
     return PlainColumns(
         frame.names, frame.rows, lambda place: _of_series(frame.names[place], _series(data, place))
+    )
+
+
+def doubt_texts(column: PlainColumn) -> None:
+    """Warn of a column of texts of which most are numbers, as frames of files with limits have."""
+    texts = [(row, text) for row, text in enumerate(column.values) if isinstance(text, str)]
+    odd = [(row, text) for row, text in texts if not _is_number(text)]
+    seen = len(texts) - len(odd)
+    if odd and seen >= MANY * len(texts):
+        row, text = odd[0]
+        remedy = "make the column one of numbers, with None where they are missing"
+        warn(taken_as_categories(column.name, seen, f"row {row}", text, remedy))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return np.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def taken_as_categories(name: str, seen: int, where: str, text: str, remedy: str) -> str:
+    """Say that a text among numbers makes categories of them, and what to do."""
+    if text.strip().startswith(("<", ">")):
+        remedy = (
+            "make it an outcome of its own, on the left, so that its hidden values are modelled"
+        )
+    return (
+        f"column {printable(name)} holds {seen} numbers, but {where} has {shown(text)}, so it is "
+        f"taken as a column of categories. If it should be numbers, {remedy}."
     )
 
 

@@ -392,7 +392,8 @@ def _read_information(arrays: dict[str, Floats], run: Run) -> Information | None
     if place is None:
         return None
     chart = chart_at(run.m_step, *place, run.key["shape"][0])
-    return Information(chart, *(arrays[f"information.{name}"] for name in _INFORMATION))
+    directions, missing, noise, lost = (arrays[f"information.{name}"] for name in _INFORMATION)
+    return Information(chart, directions, missing, noise, lost)
 
 
 def _read_plain(said: Any) -> dict[str, Any]:
