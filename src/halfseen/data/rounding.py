@@ -290,9 +290,9 @@ def _steps(name: str, given: Any) -> tuple[float, ...]:
     what = f"the step of {name}" if name else "step"
     if not is_iterable(given) or isinstance(given, str):
         return (positive_number(what, given),)
-    if len(given) == 1:
-        return (positive_number(what, given[0]),)
     steps = tuple(real_number(what, one) for one in given)
+    if len(steps) == 1:
+        return (positive_number(what, steps[0]),)
     falling = all(a > b for a, b in pairwise(steps))
     if not steps or not falling or steps[-1] < 0.0 or not np.isfinite(steps).all() or not steps[0]:
         raise InputError(

@@ -32,6 +32,8 @@ STEP = 1e-4
 # Steps of the variable, by which slopes of its functions are found: a share of its standard deviation,
 # or of itself if that is less (log(dose) of a skewed dose), but not less than LEAST of that.
 FINE_STEP, LEAST = 1e-6, 1e-5
+# And not less than so many times the distance to the next double, where a column is far from 0.
+ENOUGH_PLACES = 1e6
 # Half the step changes a slope that exists by about FINE_STEP, and one that does not (of sqrt at 0) by a
 # third; NOISE is what rounding does to one that is 0, in standard deviations.
 SAME_SLOPE, NOISE = 1e-2, 1e-4
@@ -229,6 +231,7 @@ def _along_slope(design: Design, columns: dict[str, Any], variable: str) -> Pair
     values = np.asarray(columns[variable], dtype=float)
     spread = float(np.std(values)) or 1.0
     step = FINE_STEP * np.clip(np.abs(values), LEAST * spread, spread)
+    step = np.maximum(step, ENOUGH_PLACES * np.spacing(np.abs(values)))
     W = design.matrix_for(columns)
     scale = np.std(W, axis=0)
     scale[scale == 0.0] = 1.0
