@@ -1,8 +1,10 @@
 """Regressors from formulas and tables: values against NumPy, formulaic and patsy; refusals in words."""
 
 import contextlib
+import gc
 import json
 import sys
+import weakref
 from decimal import Decimal
 
 import formulaic
@@ -1272,3 +1274,18 @@ def test_dependence_is_found_and_named(width, seed, power):
         assert right == written
     else:
         assert written.startswith(right.removesuffix(" + …"))
+
+
+def test_columns_are_let_go_when_the_matrix_is_made(data):
+    names, design = ("age", "dose"), read_design("y ~ age + log(dose)", data)
+    gc.disable()
+    try:
+        new = columns_of({name: np.array(data[name], dtype=float) for name in names})
+        held = [weakref.ref(new[name]) for name in names]
+        W = design.matrix_for(new)
+        del new
+        # Not only when Python looks for circles: pieces of a large table would pile up until then.
+        assert [one() for one in held] == [None, None]
+    finally:
+        gc.enable()
+    assert W.shape == (len(data["age"]), 3)

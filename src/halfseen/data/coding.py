@@ -206,6 +206,7 @@ def _materialised(
     import pandas as pd
     from formulaic import Formula as FormulaicFormula
     from formulaic import ModelSpec
+    from formulaic.materializers import PandasMaterializer
     from formulaic.parser.types import Factor as FormulaicFactor
     from formulaic.parser.types import Term as FormulaicTerm
 
@@ -221,7 +222,13 @@ def _materialised(
         materializer="pandas",
     )
     # Values are looked up by the names of factors, in a table that has rows and nothing else.
-    made = spec.get_model_matrix(pd.DataFrame(index=pd.RangeIndex(rows)), context=dict(values))
+    context = dict(values)
+    maker = PandasMaterializer(pd.DataFrame(index=pd.RangeIndex(rows)), context=context)
+    made = maker.get_model_matrix(spec)
+    # It refers to itself, and so would hold the columns of piece after piece until Python looks for
+    # such circles.
+    for held in (context, maker.factor_cache, maker.encoded_cache):
+        held.clear()
     names = tuple(str(name) for name in made.model_spec.column_names)
     for name, count in Counter(names).items():
         if count > 1:
