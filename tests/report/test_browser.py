@@ -212,6 +212,15 @@ def test_another_column_makes_another_picture(visit, lab):
     assert curves(page) == before
 
 
+def test_numbers_of_a_column_are_read_as_its_table_shows_them(visit):
+    page = visit("logs").page
+    row = page.locator(".table[aria-label^='Means, on'] tbody tr").first.locator("th, td")
+    _, mean, ends, seen, *_ = (cell.strip() for cell in row.all_text_contents())
+    page.select_option("#column", "0")
+    reading = page.text_content("#column-reading")
+    assert f"recovered mean {mean} (95 % interval {ends}); mean of what is seen {seen}." in reading
+
+
 def test_the_same_column_twice_swaps_them(visit):
     page = visit("lab").page
     page.select_option("#pair-x", "0")

@@ -32,6 +32,12 @@ const drawing = (() => {
     const text = x.toFixed(places);
     return minus(Number(text) === 0 ? text.replace("-", "") : text);
   };
+  // Two digits of the error that an interval stands for, as in tables.
+  const within = (x, ends) => {
+    const error = ends ? Math.abs(ends[1] - ends[0]) / 4 : 0;
+    if (x === null || !error || Math.abs(x) > 1e9) return show(x);
+    return fixed(x, Math.min(12, Math.max(0, 1 - Math.floor(Math.log10(error)))));
+  };
   const signed = (r) => (r === null ? "–" : (r > 0 && Number(r.toFixed(2)) > 0 ? "+" : "") + fixed(r, 2));
   const percent = (share) => {
     const p = 100 * share;
@@ -108,7 +114,7 @@ const drawing = (() => {
   }
 
   return {
-    content, find, LINES, DASHES, printing, colour, widthOf, short, label, spoken, minus, show, fixed, signed,
+    content, find, LINES, DASHES, printing, colour, widthOf, short, label, spoken, minus, show, within, fixed, signed,
     percent, draw, caption, start,
   };
 })();

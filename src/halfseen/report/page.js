@@ -1,8 +1,8 @@
 (() => {
   "use strict";
   const {
-    content, find, LINES, DASHES, printing, colour, widthOf, label, spoken, minus, show, fixed, signed, percent,
-    draw, caption, start,
+    content, find, LINES, DASHES, printing, colour, widthOf, label, spoken, minus, show, within, fixed, signed,
+    percent, draw, caption, start,
   } = drawing;
   const columns = content.columns;
   const pairs = content.pairs;
@@ -125,15 +125,16 @@
     let text = `${spoken(column.label)}: ${percent(column.hidden_share)} hidden`;
     if (kinds.length) text += ` (${kinds.join(", ")})`;
     if (column.missing_share) text += `, ${percent(column.missing_share)} missing`;
-    text += `; recovered mean ${show(mean)}`;
-    if (ends) text += ` (95 % interval ${show(ends[0])} to ${show(ends[1])})`;
-    if (column.naive.mean !== null) text += `; mean of what is seen ${show(column.naive.mean)}`;
+    text += `; recovered mean ${within(mean, ends)}`;
+    if (ends) text += ` (95 % interval ${within(ends[0], ends)} to ${within(ends[1], ends)})`;
+    if (column.naive.mean !== null) text += `; mean of what is seen ${within(column.naive.mean, ends)}`;
     text += ".";
     const own = column.original;
     if (own) {
-      text += ` In original units the recovered ${own.word} is ${show(own.recovered)}`;
-      text += own.interval ? ` (${show(own.interval[0])} to ${show(own.interval[1])})` : "";
-      if (column.units.mean !== null) text += `, the recovered mean ${show(column.units.mean)}`;
+      const range = own.interval;
+      text += ` In original units the recovered ${own.word} is ${within(own.recovered, range)}`;
+      text += range ? ` (${within(range[0], range)} to ${within(range[1], range)})` : "";
+      if (column.units.mean !== null) text += `, the recovered mean ${within(column.units.mean, column.units.mean_interval)}`;
       text += ".";
     }
     if (column.not_drawn) text += ` ${column.not_drawn} hidden cells have no limits of their own and are not drawn.`;
