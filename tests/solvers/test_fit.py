@@ -432,3 +432,33 @@ def test_a_warning_from_one_place_is_shown_once(rng):
         for _ in range(3):
             hs.fit(X, method="truncation")
     assert len(shown) == 1
+
+
+def test_correlations_of_which_few_rows_leave_the_sign_open_are_named():
+    R = np.full((3, 3), 0.5) + 0.5 * np.eye(3)
+    rule = hs.DetectionLimits(lower=-0.84, upper=0.84)
+    Y = hs.Gaussian(np.zeros(3), R).sample(30, 0)
+    X = np.where(rule.seen(Y), Y, np.nan)
+
+    def said(X, rule=None, **options):
+        fit = hs.fit(
+            X,
+            rule,
+            names=["a", "b", "c"],
+            random_state=0,
+            n_jobs=1,
+            standard_errors=False,
+            **options,
+        )
+        return [note for note in fit.notes if "the sign of these" in note.text]
+
+    (note,) = said(X, rule)
+    assert note.status is hs.Status.NO_GLOBAL_GUARANTEE
+    assert "a ~ b" in note.text
+    # Told on which side cells are, or the covariance, or behind one limit there is no doubt.
+    seen = rule.seen(Y)
+    lower = np.where(seen, Y, np.where(Y < 0.0, -np.inf, 0.84))
+    upper = np.where(seen, Y, np.where(Y < 0.0, -0.84, np.inf))
+    assert said(hs.IntervalData(lower, upper, ["a", "b", "c"])) == []
+    assert said(X, rule, covariance=R) == []
+    assert said(np.where(Y < -0.84, np.nan, Y), hs.DetectionLimits(lower=-0.84)) == []
