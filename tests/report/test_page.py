@@ -328,6 +328,8 @@ def test_a_path_that_cannot_be_written_is_a_sentence(plain, tmp_path):
         write_report(plain, tmp_path)
     with pytest.raises(hs.InputError, match="lies in a folder that does not exist"):
         write_report(plain, tmp_path / "no" / "report.html")
+    with pytest.raises(hs.InputError, match=r"cannot be written to .*: File name too long"):
+        write_report(plain, tmp_path / f"{300 * 'x'}.html")
 
 
 def luminance(colour):

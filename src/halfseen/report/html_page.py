@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from halfseen.errors import InputError
-from halfseen.files import write_text_whole
+from halfseen.files import try_writing, write_text_whole
 from halfseen.report import sections
 from halfseen.report.content import MOST_COLUMNS, content_of, read_fit
 from halfseen.report.numbers import DASH, readable
@@ -115,9 +115,16 @@ def target_of(path: str | os.PathLike[str]) -> Path:
     if not isinstance(path, str | os.PathLike):
         raise InputError(f"the report needs a file name, such as report.html; got {path!r}.")
     target = Path(path)
-    if target.is_dir() or not target.parent.is_dir():
-        what = "is a folder" if target.is_dir() else "lies in a folder that does not exist"
-        raise InputError(f"{target} {what}; the report needs a file name, such as report.html.")
+    try:
+        if target.is_dir() or not target.parent.is_dir():
+            what = "is a folder" if target.is_dir() else "lies in a folder that does not exist"
+            raise InputError(f"{target} {what}; the report needs a file name, such as report.html.")
+        try_writing(target)
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        raise InputError(
+            f"the report cannot be written to {target}: {why}. Try another place."
+        ) from error
     return target
 
 
