@@ -1,4 +1,4 @@
-"""A table larger than the memory it is fitted in, against reading its files alone."""
+"""Tables larger than the memory they are fitted in, against reading their files alone."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ BYTES_PER_ROW = 8 * COLUMNS * (1 - HIDDEN)
 MEMORY, MOST_BYTES = "1GB", 1_000_000_000
 # Rows per second of a fit, against those of reading.
 MOST_RATIO = 3.0
+# Of a regression on columns of such files.
+OUTCOMES, COVARIATES = 5, 20
 # Rows and columns that pandas writes into one row group, and how much memory a fit of them is given.
 PANDAS = ((200_000, 100, "500MB"), (200_000, 400, "700MB"), (100_000, 1000, "1500MB"))
 
@@ -125,6 +127,36 @@ def pandas_parquet(quick: bool) -> Iterator[Row]:
             f"under {memory}",
             told["peak"] < parse_memory(memory),
         )
+
+
+@task
+def regression_out_of_core(quick: bool) -> Iterator[Row]:
+    """Regress columns of Parquet files, a part of which would fill the memory that is given."""
+    size, memory = (QUICK_BYTES, "450MB") if quick else (BYTES, MEMORY)
+    outcomes = [f"x{j}" for j in range(OUTCOMES)]
+    regressors = [f"x{j}" for j in range(OUTCOMES, OUTCOMES + COVARIATES)]
+    rule = f"{', '.join(outcomes)}: >={float(ndtri(HIDDEN))!r}"
+    with tempfile.TemporaryDirectory(prefix="halfseen-bench-") as place:
+        data = Path(place, "data")
+        size = min(size, shutil.disk_usage(place).free // 3)
+        rows = int(size / (8 * COLUMNS))
+        _run(
+            Path(place), COMMAND, "simulate", "--rows", str(rows), "--columns", str(COLUMNS),
+            "--correlation", str(CORRELATION), "--seen", rule, "--format", "parquet",
+            "--output", str(data),
+        )  # fmt: skip
+        told = _run(
+            Path(place), COMMAND, "regress", str(data),
+            f"{' + '.join(outcomes)} ~ {' + '.join(regressors)}", "--seen", rule,
+            "--memory", memory, "--scratch", place, "--output", str(Path(place, "fit.json")),
+        )  # fmt: skip
+    yield Row(
+        f"{size / 1e9:.2g} GB of Parquet, {rows} rows, {OUTCOMES} outcomes, {COVARIATES} of "
+        f"{COLUMNS} columns as regressors: peak memory of halfseen regress --memory {memory}",
+        f"{told['peak'] / 1e6:.0f} MB, {rows / told['seconds']:.0f} rows/s",
+        f"under {memory}",
+        told["peak"] < parse_memory(memory),
+    )
 
 
 def _make(data: Path, rows: int) -> Row:

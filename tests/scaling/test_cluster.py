@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import halfseen as hs
+from halfseen.errors import InputError
 from halfseen.scaling import cluster
 from halfseen.scaling.cluster import ClusterEngine, ClusterError, label_of
 from halfseen.scaling.dask_blocks import dask_blocks, is_dask
@@ -241,3 +242,27 @@ class TestDaskBlocks:
     def test_others_are_not_of_dask(self, table):
         for other in (table, None, [1.0], Path("x")):
             assert not is_dask(other)
+
+
+def test_a_worker_with_another_version_is_named_at_once(two_workers, monkeypatch):
+    monkeypatch.setattr(cluster, "__version__", "9.9")
+    sentence = (
+        rf"worker tcp://\S+ has halfseen {hs.__version__}, and this process has halfseen 9\.9"
+    )
+    with pytest.raises(InputError, match=sentence):
+        ClusterEngine(two_workers)
+
+
+def test_a_worker_without_halfseen_is_named_at_once(two_workers):
+    def hide():
+        sys.modules["halfseen.version"] = None
+
+    def show():
+        del sys.modules["halfseen.version"]
+
+    two_workers.run(hide)
+    try:
+        with pytest.raises(InputError, match=r"worker tcp://\S+ has no halfseen"):
+            ClusterEngine(two_workers)
+    finally:
+        two_workers.run(show)

@@ -93,3 +93,17 @@ def test_full_keeps_within_its_memory(table):
     assert _peak(table, "full", "450MB", repr(LIMIT)) < 450e6
     left = {path.name for path in table.iterdir()} - set(before)
     assert left == {"full.peak", "full.json"}
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the peak from /proc")
+@pytest.mark.xdist_group("large")
+def test_a_regression_keeps_within_its_memory(tmp_path):
+    words = ["simulate", "--rows", "120000", "--columns", str(COLUMNS), "--seen", "x0: >=-2"]
+    _peak(
+        tmp_path, "simulate", "", *words, "--format", "parquet", "--output", str(tmp_path / "data")
+    )
+    regressors = " + ".join(f"x{j}" for j in range(1, COLUMNS))
+    words = ["regress", str(tmp_path / "data"), f"x0 ~ {regressors}", "--seen", "x0: >=-2"]
+    # Regressors and outcome take 96 MB, and the process 280 MB before it has read any.
+    words += ["--memory", "440MB", "--output", str(tmp_path / "fit.json")]
+    assert _peak(tmp_path, "regress", "440MB", *words) < 440e6

@@ -31,6 +31,7 @@ from halfseen.scaling.engine import (
     combine_by_level,
     keepable,
 )
+from halfseen.version import __version__
 
 # A task that was on four workers as they died is given up by Dask (its allowed-failures is 3): often the
 # workers are killed for other reasons, so it is tried again this many times.
@@ -120,6 +121,7 @@ class ClusterEngine(Engine):
 
     def __init__(self, client: Any) -> None:
         distributed = check_client(client)
+        _check_versions(client)
         self.client = client
         self._killed = distributed.KilledWorker
         self._name = uuid.uuid4().hex
@@ -314,6 +316,28 @@ def check_client(client: Any) -> Any:
     if client.status != "running":
         raise InputError(f"client is {client.status}; connect a new one to the cluster.")
     return distributed
+
+
+def _check_versions(client: Any) -> None:
+    """Refuse workers that have another version of halfseen, or none."""
+
+    def version() -> str | None:
+        # Sent as it stands here: a worker may have another module of this name, or none.
+        try:
+            from halfseen.version import __version__
+        except ImportError:
+            return None
+        return __version__
+
+    # Workers that die meanwhile are asked nothing else.
+    found: dict[str, str | None] = client.run(version, on_error="ignore")
+    for worker, there in found.items():
+        if there != __version__:
+            has = "no halfseen" if there is None else f"halfseen {there}"
+            raise InputError(
+                f"the worker {worker} has {has}, and this process has halfseen {__version__}. Install "
+                "the same version on all workers."
+            )
 
 
 @contextmanager
