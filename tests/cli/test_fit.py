@@ -294,6 +294,16 @@ def test_what_seems_to_stand_for_values_that_were_not_detected_is_told(halfseen,
         assert "not detected, set them to NaN" in " ".join(refused.output.split())
 
 
+def test_many_columns_of_substitutes_are_one_warning(halfseen, tmp_path):
+    table = np.random.default_rng(1).normal(size=(60, 5)).clip(min=-0.5)
+    np.savetxt(
+        tmp_path / "t.csv", table, delimiter=",", header="a,b,c,d,e", comments="", fmt="%.6f"
+    )
+    said = " ".join(halfseen("fit", "t.csv").stderr.split())
+    assert said.count("stands") == 2
+    assert "warning: values of c, d, e look so too" in said
+
+
 def test_scales_behind_a_comma_are_refused(halfseen, tmp_path):
     (tmp_path / "t.csv").write_text(RULED)
     result = halfseen("fit", "t.csv", "--transform", "lead: log, zinc: sqrt")

@@ -31,9 +31,12 @@ from halfseen.errors import InputError
 from halfseen.files import read_stream
 from halfseen.missingness import Combined, DetectionLimits, rules
 from halfseen.missingness.base import Missingness, listed
+from halfseen.solvers.result import name_some
 
 # Bytes of numbers beyond which one file is read in pieces without being asked to.
 LARGE = 2**28
+# Columns of which each gets a warning of its own; others are named together.
+MOST_MARKS = 2
 
 
 @dataclass(frozen=True)
@@ -91,8 +94,11 @@ def read_input(wanted: TableOptions, quiet: bool = False, by: str | None = None)
 
 def warn_of_substitutes(data: IntervalData, rule: Missingness | None) -> None:
     """Warn of values that seem to stand for others."""
-    for mark in substituted(data, rule):
+    marks = list(substituted(data, rule))
+    for mark in marks[:MOST_MARKS]:
         say(f"warning: {mark.column}: {mark.text[0].lower()}{mark.text[1:]}")
+    if rest := [mark.column for mark in marks[MOST_MARKS:]]:
+        say(f"warning: values of {name_some(rest)} look so too; halfseen check has all of them.")
 
 
 def refuse_many(data: str) -> None:
