@@ -152,7 +152,7 @@ def test_kernels_are_cached_release_the_lock_and_keep_nan(path):
             name = decorator.func if isinstance(decorator, ast.Call) else decorator
             if isinstance(name, ast.Name) and name.id in ("njit", "jit"):
                 assert isinstance(decorator, ast.Call), node.name
-                options = ast.unparse(decorator).removeprefix("njit(inline='always', ")
+                options = ast.unparse(decorator).removeprefix("njit(forceinline=True, ")
                 assert options.removeprefix("njit(") in WAYS, node.name
 
 

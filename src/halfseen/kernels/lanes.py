@@ -4,7 +4,8 @@ A loop that calls SciPy's functions takes one number at a time. These take four 
 fifth of the price. Φ(−t) is exp(−t²/2) times a smooth function of t, and Φ⁻¹(p) a smooth function of
 √(−2 log 2p): each is a polynomial in (t − c)/(t + c), interpolated here from SciPy's values.
 
-Loops over them must be compiled with ``LANES``, or ``INNER_LANES``.
+Loops over them must be compiled with ``LANES``, or ``INNER_LANES``. LLVM puts them into the loops:
+Numba's own inlining would have it type and translate them anew in each.
 """
 
 import math
@@ -95,7 +96,7 @@ def _horner(coefficients, s):
     return total
 
 
-@njit(inline="always", **LANES)
+@njit(forceinline=True, **INNER_LANES)
 def _polynomial(chains, s):
     square = s * s
     fourth = square * square
@@ -104,7 +105,7 @@ def _polynomial(chains, s):
     return low + square * high
 
 
-@njit(inline="always", **LANES)
+@njit(forceinline=True, **INNER_LANES)
 def exp_lane(x):
     """Exp(x) for x from -700 to 700."""
     shifted = x * PER_LOG_TWO + ROUND
@@ -113,7 +114,7 @@ def exp_lane(x):
     return _polynomial(EXP, rest) * _number(_bits(shifted) << EXPONENT)
 
 
-@njit(inline="always", **LANES)
+@njit(forceinline=True, **LANES)
 def parts_lane(x):
     """Return k and z, between √½ and √2, with x = z 2ᵏ, for normal numbers x from 0 to 2."""
     bits = _bits(x)
@@ -122,7 +123,7 @@ def parts_lane(x):
     return k, _number(bits - ((place - BIAS) & EXPONENTS))
 
 
-@njit(inline="always", **LANES)
+@njit(forceinline=True, **INNER_LANES)
 def log_lane(x):
     """Log(x) for normal numbers x from 0 to 2."""
     k, z = parts_lane(x)
@@ -130,7 +131,7 @@ def log_lane(x):
     return k * LOG_TWO + s * _polynomial(LOG, s * s)
 
 
-@njit(inline="always", **LANES)
+@njit(forceinline=True, **INNER_LANES)
 def _mills(t):
     # Φ(−t) exp(t²/2), for t from 0 to the furthest.
     inverse = 1.0 / (t + CENTRE)
@@ -138,7 +139,7 @@ def _mills(t):
     return inverse * _polynomial(MILLS, s)
 
 
-@njit(inline="always", **LANES)
+@njit(forceinline=True, **LANES)
 def ndtr_lane(x):
     """Φ(x); Φ(−37), which is below 1e-299, where x is less than that."""
     t = abs(x)
@@ -147,7 +148,7 @@ def ndtr_lane(x):
     return 1.0 - tail if x > 0.0 else tail
 
 
-@njit(inline="always", **LANES)
+@njit(forceinline=True, **INNER_LANES)
 def hazard_lane(x):
     """φ(x)/Φ(x), for x from -37."""
     t = abs(x)
@@ -156,7 +157,7 @@ def hazard_lane(x):
     return INVERSE_ROOT_TWO_PI * (density / (1.0 - density * mills) if x > 0.0 else 1.0 / mills)
 
 
-@njit(inline="always", **LANES)
+@njit(forceinline=True, **LANES)
 def ndtri_lane(p):
     """Φ⁻¹(p), for p from 1e-290 to 1 less a rounding error."""
     q = 1.0 - p

@@ -31,7 +31,6 @@ from halfseen.kernels.confined import (
 from halfseen.kernels.lanes import (
     FIRST,
     INNER_LANES,
-    LANES,
     LOG_TWO,
     add_rows,
     hazard_lane,
@@ -198,7 +197,7 @@ def _find_tilt(L, low, high, tilt):
             tilt[j] *= settled
 
 
-@njit(inline="always", **LANES)
+@njit(forceinline=True, **INNER_LANES)
 def _interval_paths(m, L, sets, confines, points, shift, X, weights):
     # Cells in one interval each: steps are tilted towards where the region lets all of them end.
     h = m.size

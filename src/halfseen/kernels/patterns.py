@@ -139,7 +139,7 @@ def centred_rows(Y, rows, mean, U, index):
     return Z
 
 
-@njit(inline="always", **INNER)
+@njit(forceinline=True, **INNER)
 def _expect_group(Y, rows, mean, U, Q, log_det, grouped, confines, points, shifts, law, V, out):
     # Expected rows of a group, in the columns U; V gathers their covariances.
     Z = centred_rows(Y, rows, mean, U, grouped.sets)
