@@ -6,7 +6,7 @@ import sys
 import numba
 import pytest
 
-from halfseen.kernels import INNER, KERNEL, compiling, njit
+from halfseen.kernels import KERNEL, SELDOM, njit
 
 PLAIN = {"cache": False}
 
@@ -26,7 +26,7 @@ def thresholds():
 @pytest.mark.parametrize(
     ("usual", "within"),
     [
-        ((700, 10, 10), compiling.SELDOM),
+        ((700, 10, 10), SELDOM),
         ((0, 10, 10), (0, 10, 10)),
         ((10**6, 5, 500), (10**6, 20, 500)),
     ],
@@ -44,22 +44,6 @@ def test_garbage_is_collected_seldom_while_kernels_are_compiled(
         njit(**KERNEL | PLAIN)(_rises.py_func)(1.0)
     assert found == [within]
     assert gc.get_threshold() == usual
-
-
-@njit(**INNER | PLAIN)
-def _inner(x):
-    return 2.0 * x if x > 0.0 else _rises(x)
-
-
-def test_inner_kernels_have_no_machine_code_of_their_own():
-    @njit(**KERNEL | PLAIN)
-    def outer(x):
-        return _inner(x) + _inner(-x)
-
-    assert outer(3.0) == 6.0 - 2.0
-    for kernel, runs in ((outer, True), (_inner, False)):
-        (done,) = kernel.overloads.values()
-        assert bool(done.library.get_pointer_to_function(done.fndesc.mangled_name)) == runs
 
 
 MODULE = """
