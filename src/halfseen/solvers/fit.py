@@ -38,8 +38,8 @@ SLAB = 3.0
 # Share of the cells of a column that are slabs where it rests on them.
 MOSTLY = 0.5
 # Up to so many rows intervals are too short where hidden cells may be on either side: those of 95 % held
-# 0.86 of the correlations with 30 rows (task small_intervals), 0.90 with 100, and 0.87 with 200.
-FEW_ROWS = 200
+# 0.86 of the correlations with 30 rows (task small_intervals), and 0.90 with 100.
+FEW_ROWS = 100
 
 
 def fit(
