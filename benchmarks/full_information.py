@@ -11,8 +11,8 @@ from scipy.special import ndtr, ndtri
 from threadpoolctl import threadpool_limits
 
 import halfseen as hs
+from benchmarks.comparison.problems import linear_threshold
 from benchmarks.limits import ROWS, information_by_rejection
-from benchmarks.linear_threshold import problem as threshold_problem
 from benchmarks.registry import Row, task
 from benchmarks.scale_rates import kept_piece
 from halfseen.data.table import cache_rows
@@ -96,7 +96,7 @@ def coverage_rows(title: str, inside: list, quick: bool) -> Iterator[Row]:
 
 @task
 def coverage_under_threshold(quick: bool) -> Iterator[Row]:
-    truth, rule = threshold_problem()
+    truth, rule = linear_threshold()
     inside = []
     for seed in range(5 if quick else 60):
         X = hs.simulate(truth, rule, N, seed)
@@ -196,7 +196,7 @@ def rows_saved(quick: bool) -> Iterator[Row]:
 
 @task
 def threshold_known_covariance(quick: bool) -> Iterator[Row]:
-    truth, rule = threshold_problem()
+    truth, rule = linear_threshold()
     found = []
     for seed in range(5 if quick else 20):
         X, Y = hs.simulate(truth, rule, 4000, seed, return_complete=True)
@@ -229,7 +229,7 @@ def threshold_known_covariance(quick: bool) -> Iterator[Row]:
 
 @task
 def threshold_unknown_covariance(quick: bool) -> Iterator[Row]:
-    truth, rule = threshold_problem()
+    truth, rule = linear_threshold()
     sizes = (1000, 4000, 16_000)
     means, covariances = [], []
     for n in sizes:

@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
-from benchmarks.comparison.problems import SETS, Problem
-from benchmarks.linear_threshold import problem as linear_threshold
+from benchmarks.comparison.problems import SETS, Problem, linear_threshold
 from benchmarks.one_factor import HELD, REACH, STEP, Floats, Generator, one_factor_limits, pieces
 from halfseen.gaussian import Gaussian
 

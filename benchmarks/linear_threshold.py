@@ -7,27 +7,14 @@ from collections.abc import Iterator
 
 import numpy as np
 from scipy.optimize import nnls
-from scipy.special import ndtri
 
 import halfseen as hs
+from benchmarks.comparison.problems import linear_threshold
 from benchmarks.registry import Row, task
 from halfseen.ledger.descent import sampled_information
 from halfseen.ledger.designs import Problem
 from halfseen.ledger.harness import listed
 from halfseen.samplers import Gibbs, ProjectedLangevin, Region, Rejection
-
-DIMENSION, ANCHORS, HIDDEN = 10, 3, 0.4
-
-
-def problem(seed: int = 3) -> tuple[hs.Gaussian, hs.LinearThreshold]:
-    """Ten columns, three anchors, seven thresholds in random directions that hide 40 % each."""
-    rng = np.random.default_rng(seed)
-    lags = np.subtract.outer(np.arange(DIMENSION), np.arange(DIMENSION))
-    truth = hs.Gaussian(rng.normal(size=DIMENSION), 0.5 ** np.abs(lags))
-    V = rng.normal(size=(DIMENSION - ANCHORS, DIMENSION))
-    spread = np.sqrt(np.einsum("ij,jk,ik->i", V, truth.covariance, V))
-    b = V @ truth.mean + spread * ndtri(1.0 - HIDDEN)
-    return truth, hs.LinearThreshold.anchored(range(ANCHORS), V, b)
 
 
 def errors(n: int, seeds: range, **options) -> np.ndarray:
@@ -36,7 +23,7 @@ def errors(n: int, seeds: range, **options) -> np.ndarray:
     With ``form="persistent"``, of the descent as it comes.
     """
     options = {"form": "paper", **options}
-    truth, rule = problem()
+    truth, rule = linear_threshold()
     found = []
     for seed in seeds:
         X, Y = hs.simulate(truth, rule, n, seed, return_complete=True)
@@ -70,7 +57,7 @@ def drawn_descents(quick: bool) -> Iterator[Row]:
     ratios = np.array([[np.sqrt((e**2).mean(axis=0)) for e, _ in row] for row in table.values()])
     over = ratios[:, :, 0] / ratios[:, :, 1]
     single = np.concatenate([e[:, 0] / e[:, 1] for row in table.values() for e, _ in row])
-    limits = [_limit(problem(seed)) for seed in DRAWN]
+    limits = [_limit(linear_threshold(seed)) for seed in DRAWN]
     counts = ", ".join(f"{tables} tables of {n} rows" for n, tables in sizes)
     yield Row(
         "missing_descent / complete data, root mean square errors, five drawn problems, d = 10, "
@@ -110,7 +97,7 @@ def drawn_descents(quick: bool) -> Iterator[Row]:
 
 def _drawn(seed: int, n: int, tables: int) -> tuple[np.ndarray, np.ndarray]:
     """Errors of the descent and of complete data, and seconds of the descent and of the listing."""
-    truth, rule = problem(seed)
+    truth, rule = linear_threshold(seed)
     found, seconds = [], []
     for k in range(tables):
         X, Y = hs.simulate(truth, rule, n, k, return_complete=True)

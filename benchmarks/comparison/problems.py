@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 import halfseen as hs
-from benchmarks.linear_threshold import problem as linear_threshold
 
 Floats = NDArray[np.float64]
 TASKS = Path(__file__).with_name("tasks")
@@ -32,6 +31,19 @@ LEVEL = 0.95
 # way, to two units, a factor of 7. What is put in for hidden values is right for one of them at best:
 # with 30 % hidden, half the limit near 1.1, the limit over √2 near 0.55.
 SPREADS = 0.5, 2.0
+# Columns under linear thresholds, how many of them are always seen, and what share the others hide.
+DIMENSION, ANCHORS, HIDDEN = 10, 3, 0.4
+
+
+def linear_threshold(seed: int = 3) -> tuple[hs.Gaussian, hs.LinearThreshold]:
+    """Ten columns, three anchors, seven thresholds in random directions that hide 40 % each."""
+    rng = np.random.default_rng(seed)
+    lags = np.subtract.outer(np.arange(DIMENSION), np.arange(DIMENSION))
+    truth = hs.Gaussian(rng.normal(size=DIMENSION), 0.5 ** np.abs(lags))
+    V = rng.normal(size=(DIMENSION - ANCHORS, DIMENSION))
+    spread = np.sqrt(np.einsum("ij,jk,ik->i", V, truth.covariance, V))
+    b = V @ truth.mean + spread * ndtri(1.0 - HIDDEN)
+    return truth, hs.LinearThreshold.anchored(range(ANCHORS), V, b)
 
 
 @dataclass(frozen=True)
