@@ -202,7 +202,7 @@ def test_frames_and_files_say_the_same(tmp_path):
     pq.write_table(pa.Table.from_pandas(frame), tmp_path / "long.parquet")
     (tmp_path / "long.csv").write_text(text)
     sources = [
-        *(frame, pl.from_pandas(frame), pa.Table.from_pandas(frame)),
+        *(frame, pl.from_arrow(pa.Table.from_pandas(frame)), pa.Table.from_pandas(frame)),
         *(tmp_path / "long.parquet", str(tmp_path / "long.csv"), io.StringIO(text)),
     ]
     for source in sources:
