@@ -205,11 +205,12 @@ def test_matrices_and_names_are_those_of_formulaic(data, factor, shape):
     ref = formulaic.model_matrix(formula, data).rhs
     comp = read_design(formula, data)
     assert comp.terms == tuple(ref.columns)
-    # With some versions of NumPy powers differ in the last bit.
-    np.testing.assert_array_max_ulp(comp.matrix, ref.to_numpy(dtype=float))
+    # Of raw powers the last bit is NumPy's, which had other code for some layouts of arrays.
+    last_bits = 1 if "raw=True" in factor else 0
+    np.testing.assert_array_max_ulp(comp.matrix, ref.to_numpy(dtype=float), last_bits)
     new = table(1, 7).assign(age=lambda d: d.age.clip(data.age.min(), data.age.max()))
     again = ref.model_spec.get_model_matrix(new).to_numpy(dtype=float)
-    np.testing.assert_array_max_ulp(comp.matrix_for(new), again)
+    np.testing.assert_array_max_ulp(comp.matrix_for(new), again, last_bits)
     assert np.array_equal(rebuilt(comp).matrix_for(new), comp.matrix_for(new))
 
 

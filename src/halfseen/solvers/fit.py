@@ -20,11 +20,8 @@ from halfseen.errors import AssumptionWarning, InputError, argument, warn
 from halfseen.missingness.base import Missingness, RuleKind
 from halfseen.scaling.sources import blocks_of, engine_for
 from halfseen.seeds import RandomState
-from halfseen.solvers.full_information.rows import HeldRows
-from halfseen.solvers.full_information.starts import turned_starts
 from halfseen.solvers.groups.by_group import ByGroup, check_options, check_table
 from halfseen.solvers.in_pieces import CHECKPOINTS, fit_pieces
-from halfseen.solvers.inference.fitted_table import fitted_problem
 from halfseen.solvers.methods import Method, choose
 from halfseen.solvers.prepared_table import PreparedTable, hidden_by, read_given
 from halfseen.solvers.result import Estimate, Note, Status, name_some, warn_of_status
@@ -37,9 +34,6 @@ from halfseen.solvers.structures import Structure
 SLAB = 3.0
 # Share of the cells of a column that are slabs where it rests on them.
 MOSTLY = 0.5
-# Up to so many rows intervals are too short where hidden cells may be on either side: those of 95 % held
-# 0.86 of the correlations with 30 rows (task small_intervals), and 0.90 with 100.
-FEW_ROWS = 100
 
 
 def fit(
@@ -234,12 +228,7 @@ def _fit_table(
         result,
         source=result.source or replace(data.source, n_jobs=options.get("n_jobs")),
         parameters=None if result.parameters is None else result.parameters + learned,
-        notes=(
-            *result.notes,
-            *power_notes(powers or (), data.names),
-            *_slab_notes(data, result),
-            *_sign_notes(result),
-        ),
+        notes=(*result.notes, *power_notes(powers or (), data.names), *_slab_notes(data, result)),
         transforms=scales,
         powers=powers,
         frame=data.frame,
@@ -266,28 +255,3 @@ def _slab_notes(data: PreparedTable, result: Estimate) -> list[Note]:
         "normality more than on what was recorded."
     )
     return [Note(Status.WEAKLY_IDENTIFIED, text)]
-
-
-def _sign_notes(result: Estimate) -> list[Note]:
-    """Say which correlations may as well have the other sign, as hidden cells may be on either side."""
-    source, history = result.source, result.history
-    tried = "likelihoods_of_starts" in history and history["covariance_structure"] == "free"
-    if source is None or result.rows > FEW_ROWS or not tried:
-        return []
-    problem = fitted_problem(source)
-    rows = HeldRows(problem, source.n_jobs)
-    place = problem.from_units(result.mean, result.covariance)
-    turned = np.zeros(result.covariance.shape, dtype=bool)
-    for _, covariance in turned_starts(*place, rows.overview.several, rows.seen_moments()):
-        turned |= covariance * place[1] < 0.0
-    names = result.names
-    pairs = [f"{names[j]} ~ {names[i]}" for i, j in np.argwhere(np.tril(turned))]
-    if not pairs:
-        return []
-    text = (
-        "Hidden cells may be on either side of what is seen, and so few rows show both values of a pair "
-        f"that the sign of these correlations is open: {name_some(pairs)}. No method was found whose "
-        "intervals of means and correlations are long enough: with three columns, 30 rows and 40 % "
-        "hidden those of 95 % held 90 % and 86 %. Say the sides, with IntervalData, or take more rows."
-    )
-    return [Note(Status.NO_GLOBAL_GUARANTEE, text)]

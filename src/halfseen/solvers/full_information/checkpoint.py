@@ -12,7 +12,6 @@ import numbers
 import os
 import tempfile
 import time
-import warnings
 import weakref
 from collections.abc import Iterator
 from dataclasses import fields
@@ -23,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from halfseen.archive import Archive, ArchiveError, read_archive, write_archive
-from halfseen.errors import HalfseenWarning, InputError, Interrupted, argument
+from halfseen.errors import HalfseenWarning, InputError, Interrupted, argument, warn
 from halfseen.files import remove_left_behind
 from halfseen.seeds import RandomState, seed_of
 from halfseen.solvers.full_information.charts import chart_at
@@ -192,7 +191,7 @@ class Checkpoint:
             text = f"the checkpoint {self.path} cannot be written: {error.strerror or error}."
             if ended:
                 # The answer is there: it is not to be lost for want of a file.
-                warnings.warn(text, HalfseenWarning, stacklevel=2)
+                warn(text, HalfseenWarning)
                 return
             raise InputError(
                 f"{text} One that was written before is whole: make room there, and go on from it "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from halfseen.checks import share, whole_number
-from halfseen.errors import ApproximationWarning, InputError
+from halfseen.errors import ApproximationWarning, InputError, warn
 from halfseen.seeds import RandomState, seed_of
 from halfseen.solvers.inference.intervals import Limits
 from halfseen.solvers.inference.refits import refits
@@ -134,11 +133,10 @@ def bootstrap(
         if statistic is not None:
             values.append(np.asarray(statistic(g.mean, g.covariance), dtype=float))
     if len(means) < replicates:
-        warnings.warn(
+        warn(
             f"{replicates - len(means)} of {replicates} simulated tables show next to nothing of some "
             "column, and were left out.",
             ApproximationWarning,
-            stacklevel=3,
         )
     if len(means) < 2:
         raise InputError('less than two simulated tables could be fitted; use kind="rows".')

@@ -7,13 +7,12 @@ of the outer products of their scores, takes the place of what the model says th
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from halfseen.errors import AssumptionWarning, InputError
+from halfseen.errors import InputError, warn
 from halfseen.kernels.paths import law_of
 from halfseen.parallel import map_in_order, single_blas_thread
 from halfseen.seeds import Purpose
@@ -147,9 +146,7 @@ def _compare(fit: Fit, found: StandardErrors, count: int) -> None:
     names = parameter_names(fit.names)
     order = odd[np.argsort(-np.abs(np.log(ratio[odd])), kind="stable")]
     some = name_some([f"{names[k]} ({ratio[k]:.1f} times)" for k in order])
-    warnings.warn(
+    warn(
         f"standard errors that do not believe the model differ from its own: {some}. Rows have heavier "
         "or lighter tails than a Gaussian, belong together, or are of several kinds; see hs.diagnose.",
-        AssumptionWarning,
-        stacklevel=4,
     )
